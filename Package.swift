@@ -198,7 +198,11 @@ let package = Package(
         tests("Verification", running + ["Sync"]),
         tests("Gateway", ["Apps", "Contracts", "Messaging", "Runtime", "WireJSON", crypto]),
         tests(
-            "CLI", ["Contracts", "EmbeddedBroker", "Messaging", "Runtime", "Supervision", "WireJSON", argumentParser]),
+            "CLI",
+            [
+                "Apps", "Contracts", "EmbeddedBroker", "Messaging", "Runtime", "Storage", "Supervision", "WireJSON",
+                argumentParser,
+            ]),
         tests("Chaos", ["Contracts", "WireJSON"]),
     ]
         + fuzzing(running + services.map { .byName(name: $0) } + ["Gateway", "Messaging", "Observability"])

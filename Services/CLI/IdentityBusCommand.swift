@@ -19,7 +19,8 @@ struct IdentityBusCommand: ParsableCommand {
         version: "identitybus \(Release.version)",
         subcommands: [
             UpCommand.self, SendCommand.self, WatchCommand.self, DLQCommand.self, SignCommand.self, TokenCommand.self,
-            VerifyTokenCommand.self, ExplainCommand.self, RekeyCommand.self, SaltsCommand.self, DeriveKeysCommand.self,
+            VerifyTokenCommand.self, ExplainCommand.self, TopicsCommand.self, MigrateCommand.self, RekeyCommand.self,
+            SaltsCommand.self, DeriveKeysCommand.self,
             ChaosCommand.self,
         ])
 

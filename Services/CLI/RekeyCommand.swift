@@ -76,7 +76,7 @@ struct RekeyCommand: ParsableCommand {
         let settings = EnvironmentSettings(ProcessInfo.processInfo.environment)
         if let url = try settings.secret("DATABASE_URL") {
             let schema = try ServiceConfiguration.schemas(settings) + SyncService.name
-            return try PostgreSQLDatabase(url: url, schema: schema, logger: .quiet)
+            return try PostgreSQLDatabase(url: url, schema: schema, makesSchema: false, logger: .quiet)
         }
         let path = "\(deployment.dataDir)/\(SyncService.name).sqlite"
         guard FileManager.default.fileExists(atPath: path) else { throw noStore }

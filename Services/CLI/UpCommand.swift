@@ -139,16 +139,11 @@ struct UpCommand: ParsableCommand {
         if let given = deployment.bootstrapServers { environment["KAFKA_BOOTSTRAP_SERVERS"] = given }
         if let given = environment["KAFKA_BOOTSTRAP_SERVERS"], !given.isEmpty { return nil }
         environment.merge(KafkaConfiguration.embeddedEnvironment) { given, _ in given }
-        // The address is not known before the broker runs; any will do to read the other settings.
+        // The address is not known before the broker runs; any will do to see whether the other settings are right.
         environment["KAFKA_BOOTSTRAP_SERVERS"] = "127.0.0.1:1"
-        let gatewayReplies = deployment.topics.replies(to: Self.gateway)
-        let specs = try (serviceNames + [Self.gateway]).flatMap { name in
-            try ServiceConfiguration(environment: environment, service: name)
-                .topicSpecs(for: name, reading: [.replies(from: [])])
-                .filter { name != Self.gateway || $0.name == gatewayReplies }
-        }
-        let unique = Dictionary(specs.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
-        let broker = try EmbeddedBroker(topics: unique.values.sorted { $0.name < $1.name }, logger: .quiet)
+        for name in serviceNames { _ = try ServiceConfiguration(environment: environment, service: name) }
+        let topics = DeploymentTopics(try TopicPlan(EnvironmentSettings(environment)))
+        let broker = try EmbeddedBroker(topics: topics.specs, logger: .quiet)
         environment["KAFKA_BOOTSTRAP_SERVERS"] = broker.bootstrapServers
         return broker
     }

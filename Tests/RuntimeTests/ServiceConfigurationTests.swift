@@ -27,8 +27,8 @@ import Testing
         #expect(configuration.kafka.bootstrapServers == "localhost:9092")
         #expect(configuration.kafka.clientID == "identity.fake")
         #expect(configuration.topics.prefix == "")
-        #expect(configuration.partitions == 12)
-        #expect(configuration.replicationFactor == -1)
+        #expect(configuration.topicPlan.partitions == 12)
+        #expect(configuration.topicPlan.replicationFactor == -1)
         #expect(configuration.database.description == "SQLite in .identitybus")
         #expect(configuration.appsPath == "config/apps.yaml")
         #expect(configuration.trust == .signed)
@@ -77,7 +77,7 @@ import Testing
             "LOG_FORMAT": "", "DATABASE_URL_FILE": "", "IDENTITYBUS_INTERNAL_KEY_FILE": "", "SQLITE_SYNCHRONOUS": "",
         ]
         let configuration = try read(empty)
-        #expect(configuration.partitions == 12)
+        #expect(configuration.topicPlan.partitions == 12)
         #expect(configuration.database.description == "SQLite in .identitybus")
     }
 
@@ -89,8 +89,8 @@ import Testing
             "LOG_LEVEL": "DEBUG", "LOG_FORMAT": "text", "KAFKA_CLIENT_ID": "me", "SQLITE_SYNCHRONOUS": "NORMAL",
         ])
         #expect(configuration.topics.commands("fake") == "run-1_x.identity.fake.commands.v1")
-        #expect(configuration.partitions == 3)
-        #expect(configuration.replicationFactor == 2)
+        #expect(configuration.topicPlan.partitions == 3)
+        #expect(configuration.topicPlan.replicationFactor == 2)
         #expect(configuration.database.description == "SQLite in /data")
         #expect(configuration.appsPath == "/apps.yaml")
         #expect(configuration.trust == .cluster)
@@ -257,7 +257,7 @@ import Testing
     }
 
     @Test func topicSpecs() throws {
-        let specs = try read(["TOPIC_PARTITIONS": "3", "TOPIC_PREFIX": "p."]).topicSpecs(for: "fake")
+        let specs = try read(["TOPIC_PARTITIONS": "3", "TOPIC_PREFIX": "p."]).topicPlan.specs(for: ServiceTraffic("fake"))
         #expect(
             specs.map(\.name) == [
                 "p.identity.fake.commands.v1", "p.identity.fake.events.v1", "p.identity.replies.v1",
@@ -269,7 +269,7 @@ import Testing
 
     /// What is done about a letter outlives it, also where the letter stays until its segment goes.
     @Test func deadLettersAndWhatIsDoneAboutThemAreKept() throws {
-        let specs = try read(["DEAD_LETTER_RETENTION_HOURS": "1"]).topicSpecs(for: "fake")
+        let specs = try read(["DEAD_LETTER_RETENTION_HOURS": "1"]).topicPlan.specs(for: ServiceTraffic("fake"))
         let kept = Dictionary(uniqueKeysWithValues: specs.map { ($0.name, $0.config["retention.ms"]) })
         #expect(kept["identity.fake.dlq.v1"] == "3600000")
         #expect(kept["identity.fake.dlq-actions.v1"] == "\(3_600_000 + 14 * 86_400_000)")
@@ -281,17 +281,21 @@ import Testing
             AppSettings(id: "b", ownCommandsTopics: true), AppSettings(id: "a", replies: "identity.replies.a"),
             AppSettings(id: "c", ownCommandsTopics: true),
         ])
-        let configuration = try read(["TOPIC_PARTITIONS": "3", "TOPIC_PREFIX": "p."])
-        let topics = configuration.appTopics(
-            apps, for: "fake", reading: [.commands, .events(of: "x"), .replies(from: ["peer"])])
+        let plan = try read(["TOPIC_PARTITIONS": "3", "TOPIC_PREFIX": "p."]).topicPlan
+        let sources: [InputSource] = [.commands, .events(of: "x"), .replies(from: ["peer"])]
+        let topics = plan.appTopics(apps, for: ServiceTraffic("fake", reading: sources))
         let asked = ["p.identity.replies.a", "p.identity.peer.commands.v1.b", "p.identity.peer.commands.v1.c"]
         #expect(topics.specs.map(\.name) == asked + ["p.identity.fake.commands.v1.b", "p.identity.fake.commands.v1.c"])
         #expect(topics.written == Set(asked))
-        let shared = configuration.topicSpecs(for: "fake")[0]
+        let own = ["p.identity.fake.commands.v1.b", "p.identity.fake.commands.v1.c"]
+        let tellingItself = ServiceTraffic("fake", reading: sources, commandsItself: true)
+        #expect(plan.appTopics(apps, for: tellingItself).written == Set(asked + own))
+        #expect(plan.written(by: tellingItself).contains("p.identity.fake.commands.v1"))
+        let shared = plan.specs(for: ServiceTraffic("fake"))[0]
         #expect(
             topics.specs.last
                 == TopicSpec(
                     name: "p.identity.fake.commands.v1.c", partitions: 3, replicationFactor: -1, config: shared.config))
-        #expect(configuration.appTopics(AppDirectory([]), for: "fake", reading: []) == AppTopics())
+        #expect(plan.appTopics(AppDirectory([]), for: ServiceTraffic("fake", reading: [])) == AppTopics())
     }
 }

@@ -63,12 +63,12 @@ final class Broker {
         let all = ["link", "user", "sync", "verification", "gateway"]
         var specs: [String: TopicSpec] = [:]
         for service in all {
-            let configuration = try ServiceConfiguration(environment: environment, service: service)
-            for spec in configuration.topicSpecs(for: service, reading: [.replies(from: [])]) {
+            let plan = try ServiceConfiguration(environment: environment, service: service).topicPlan
+            for spec in plan.specs(for: ServiceTraffic(service, reading: [.replies(from: [])])) {
                 specs[spec.name] = spec
             }
             for name in limitTopics.map({ topics.prefix + $0 }) {
-                specs[name] = TopicSpec(name: name, partitions: configuration.partitions)
+                specs[name] = TopicSpec(name: name, partitions: plan.partitions)
             }
         }
         return specs.values.sorted { $0.name < $1.name }

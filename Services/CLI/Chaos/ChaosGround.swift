@@ -61,13 +61,13 @@ final class ChaosGround {
         environment["PGAPPNAME"] = name
         let url = try EnvironmentSettings(environment).secret("DATABASE_URL")
         if url == nil { environment["LOOPS"] = nil }
-        let configurations = try serviceNames.map { try ServiceConfiguration(environment: environment, service: $0) }
-        let specs = zip(serviceNames, configurations).flatMap { $1.topicSpecs(for: $0, reading: [.replies(from: [])]) }
-        self.specs = Dictionary(specs.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
-            .values.sorted { $0.name < $1.name }
-        partitions = configurations.first?.partitions ?? 1
+        // What is wrong with a setting is told before anything is made.
+        for name in serviceNames { _ = try ServiceConfiguration(environment: environment, service: name) }
+        let plan = try TopicPlan(EnvironmentSettings(environment))
+        specs = DeploymentTopics(plan).specs
+        partitions = plan.partitions
         database = try url.map { try PostgreSQLDatabase(url: $0, schema: "\(schemas)control", logger: .silent) }
-        broker = isEmbedded ? try EmbeddedBroker(topics: self.specs, logger: .quiet) : nil
+        broker = isEmbedded ? try EmbeddedBroker(topics: specs, logger: .quiet) : nil
         if let broker { environment["KAFKA_BOOTSTRAP_SERVERS"] = broker.bootstrapServers }
         kafka = try KafkaConfiguration(environment: environment)
         self.name = name

@@ -36,10 +36,9 @@ struct StoreReader {
         }
     }
 
-    /// Looks in the catalogue first. A connection to a schema that is missing would make it, and tables that one may not read
-    /// look as if they were missing.
+    /// Looks in the catalogue first: tables that one may not read look as if they were missing.
     private static func all(url: String, schemas: String) throws -> [StoreReader] {
-        let catalogue = try PostgreSQLDatabase(url: url, schema: "pg_catalog", logger: .quiet)
+        let catalogue = try PostgreSQLDatabase(url: url, schema: "pg_catalog", makesSchema: false, logger: .quiet)
         defer { catalogue.close() }
         return try serviceNames.compactMap { service in
             let tables = try catalogue.transaction { transaction in
@@ -57,7 +56,8 @@ struct StoreReader {
                     .noRight, "\(try table.text(0)) may not read the schema \(schemas)\(service) of DATABASE_URL.",
                     "Its owner can: GRANT USAGE ON SCHEMA, and GRANT SELECT ON ALL TABLES IN SCHEMA.")
             }
-            let database = try PostgreSQLDatabase(url: url, schema: schemas + service, logger: .quiet)
+            let database = try PostgreSQLDatabase(
+                url: url, schema: schemas + service, makesSchema: false, logger: .quiet)
             return StoreReader(service: service, engine: .postgresql(database))
         }
     }

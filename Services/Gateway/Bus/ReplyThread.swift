@@ -96,10 +96,9 @@ struct ReplyThread {
     private func openOnce(after before: ReplyAddress?) throws -> (KafkaTail, ReplyAddress) {
         let admin = try KafkaAdmin(configuration: configuration.kafka, logger: logger)
         defer { admin.close(timeout: .seconds(1)) }
-        let spec = TopicSpec(
-            name: topic, partitions: configuration.partitions, replicationFactor: configuration.replicationFactor)
+        let plan = configuration.topicPlan
         try admin.reach(timeout: .seconds(3))
-        try admin.ensureTopics([spec], timeout: .seconds(10))
+        try admin.ensureTopics([plan.gatewayReplies], creating: plan.create, timeout: .seconds(10))
         guard let count = try admin.existingTopics(timeout: .seconds(10))[topic], count > 0 else {
             throw KafkaError(code: KafkaError.Code.unknownTopic)
         }

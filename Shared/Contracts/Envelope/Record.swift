@@ -197,13 +197,18 @@ public struct Topics: Sendable, Hashable {
     /// The consumer group of a service that reads an app's own commands topic.
     public func group(_ service: String, of app: AppID) -> String { "\(group(service)).commands.\(app)" }
 
+    /// What the names of all reply topics begin with.
+    public var anyReplies: String { "\(prefix)\(Self.repliesStem)" }
+
+    private static let repliesStem = "identity.replies."
+
     /// The topic that a `replyto` names: `identity.replies.<anything>`, with or without the prefix. Anything else is
     /// refused, so that a command cannot make a service write into a topic that is not for replies.
     /// - Returns: `nil` when the name is not allowed.
     public func replyTopic(_ replyTo: String?) -> String? {
         guard let replyTo else { return replies }
         let name = !prefix.isEmpty && replyTo.hasPrefix(prefix) ? String(replyTo.dropFirst(prefix.count)) : replyTo
-        let stem = "identity.replies."
+        let stem = Self.repliesStem
         let legal = name.utf8.allSatisfy { byte in
             (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
                 || byte == 0x2E || byte == 0x2D || byte == 0x5F

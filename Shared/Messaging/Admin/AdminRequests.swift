@@ -78,21 +78,21 @@ struct ConfigQuery {
     let client: OpaquePointer
     let timeout: Duration
 
-    /// The settings of topics, by topic; those that refuse are missing.
+    typealias Answer = (settings: [String: [String: String]], refused: [String: KafkaError])
+
+    /// The settings of topics, by topic.
     ///
-    /// - Throws: when there is no answer at all, and when all refuse.
-    func topics(_ names: [String]) throws(KafkaError) -> [String: [String: String]] {
-        try run(RD_KAFKA_RESOURCE_TOPIC, names)
-    }
+    /// - Throws: when there is no answer at all.
+    func topics(_ names: [String]) throws(KafkaError) -> Answer { try run(RD_KAFKA_RESOURCE_TOPIC, names) }
 
     /// The settings of one broker.
     func broker(_ id: Int32) throws(KafkaError) -> [String: String] {
-        try run(RD_KAFKA_RESOURCE_BROKER, ["\(id)"])["\(id)"] ?? [:]
+        let answer = try run(RD_KAFKA_RESOURCE_BROKER, ["\(id)"])
+        if let refusal = answer.refused["\(id)"] { throw refusal }
+        return answer.settings["\(id)"] ?? [:]
     }
 
-    private func run(
-        _ type: rd_kafka_ResourceType_t, _ names: [String]
-    ) throws(KafkaError) -> [String: [String: String]] {
+    private func run(_ type: rd_kafka_ResourceType_t, _ names: [String]) throws(KafkaError) -> Answer {
         var resources: [OpaquePointer?] = names.map { rd_kafka_ConfigResource_new(type, $0) }
         defer { for resource in resources where resource != nil { rd_kafka_ConfigResource_destroy(resource) } }
         let options = rd_kafka_AdminOptions_new(client, RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS)
@@ -110,20 +110,21 @@ struct ConfigQuery {
         guard code == RD_KAFKA_RESP_ERR_NO_ERROR else {
             throw KafkaError(code, message: rd_kafka_event_error_string(event).map { String(cString: $0) })
         }
-        return try Self.read(event)
+        return Self.read(event)
     }
 
-    private static func read(_ event: OpaquePointer) throws(KafkaError) -> [String: [String: String]] {
+    private static func read(_ event: OpaquePointer) -> Answer {
         var count = 0
         guard let result = rd_kafka_event_DescribeConfigs_result(event),
             let resources = rd_kafka_DescribeConfigs_result_resources(result, &count)
-        else { return [:] }
-        var found: [String: [String: String]] = [:]
-        var refusal: KafkaError?
+        else { return ([:], [:]) }
+        var answer: Answer = ([:], [:])
         for resource in UnsafeBufferPointer(start: resources, count: count) {
+            guard let name = rd_kafka_ConfigResource_name(resource) else { continue }
             let code = rd_kafka_ConfigResource_error(resource)
-            guard code == RD_KAFKA_RESP_ERR_NO_ERROR, let name = rd_kafka_ConfigResource_name(resource) else {
-                refusal = KafkaError(code)
+            guard code == RD_KAFKA_RESP_ERR_NO_ERROR else {
+                let words = rd_kafka_ConfigResource_error_string(resource).map { String(cString: $0) }
+                answer.refused[String(cString: name)] = KafkaError(code, message: words)
                 continue
             }
             var size = 0
@@ -133,10 +134,9 @@ struct ConfigQuery {
                 else { return nil }
                 return (String(cString: name), String(cString: value))
             }
-            found[String(cString: name)] = Dictionary(pairs) { first, _ in first }
+            answer.settings[String(cString: name)] = Dictionary(pairs) { first, _ in first }
         }
-        if found.isEmpty, let refusal { throw refusal }
-        return found
+        return answer
     }
 }
 

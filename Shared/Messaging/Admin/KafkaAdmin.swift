@@ -157,20 +157,40 @@ public final class KafkaAdmin {
     /// theirs that promise less than the spec, and another number of partitions, are worth one warning a topic. The
     /// embedded broker is asked for nothing but its topics.
     ///
-    /// - Parameter timeout: for everything together.
+    /// - Parameters:
+    ///   - creating: `never`: what is missing is told and not made.
+    ///   - timeout: for everything together.
     /// - Throws: when topics could not be created, may not be seen, or have no leaders yet; the message names them. Worth
     ///   another try in any case: topics that someone else creates at the same time are fine.
-    public func ensureTopics(_ specs: [TopicSpec], timeout: Duration) throws(KafkaError) {
+    public func ensureTopics(
+        _ specs: [TopicSpec], creating: TopicCreate = .missing, timeout: Duration
+    ) throws(KafkaError) {
         let deadline = Deadline(after: timeout)
         let cluster = try metadata(allTopics: true, timeout: timeout)
         let isEmbedded = try isEmbedded(timeout: deadline.remaining)
         let missing = specs.filter { cluster.topics[$0.name]?.exists != true }
-        if !missing.isEmpty { try create(missing, in: cluster, isEmbedded: isEmbedded, by: deadline) }
+        if !missing.isEmpty { try create(missing, creating, in: cluster, isEmbedded: isEmbedded, by: deadline) }
         try waitForLeaders(
             of: specs.map(\.name), for: missing.isEmpty ? .zero : Self.settling, isEmbedded: isEmbedded, by: deadline)
         let existing = specs.filter { cluster.topics[$0.name]?.exists == true && !audited.contains($0.name) }
         audited.formUnion(specs.map(\.name))
         audit(existing, in: cluster, isEmbedded: isEmbedded, by: deadline)
+    }
+
+    /// The settings of topics as Kafka has them, by topic and name; and of those that it does not tell, why. The embedded
+    /// broker is not to be asked: it does not answer.
+    ///
+    /// - Throws: when there is no answer.
+    public func topicSettings(
+        of topics: [String], timeout: Duration
+    ) throws(KafkaError) -> (settings: [String: [String: String]], refused: [String: KafkaError]) {
+        try checkOpen()
+        if topics.isEmpty { return ([:], [:]) }
+        do {
+            return try ConfigQuery(client: handle.pointer, timeout: timeout).topics(topics)
+        } catch {
+            throw handle.trouble.explain(error)
+        }
     }
 
     /// Ends the client. Only the first call does anything.
@@ -195,16 +215,17 @@ public final class KafkaAdmin {
     }
 
     private func create(
-        _ specs: [TopicSpec], in cluster: MetadataQuery.Answer, isEmbedded: Bool, by deadline: Deadline
+        _ specs: [TopicSpec], _ creating: TopicCreate, in cluster: MetadataQuery.Answer, isEmbedded: Bool,
+        by deadline: Deadline
     ) throws(KafkaError) {
         let names = specs.map(\.name)
-        if isEmbedded {
+        if isEmbedded, creating == .missing {
             throw KafkaError(
                 code: KafkaError.Code.unknownTopicOrPartition,
                 message: "topics missing and not created: \(list(names)) (the embedded broker does not do that)")
         }
         // A list of all topics leaves out those that we may not see.
-        let hidden = try states(of: names, isEmbedded: false, by: deadline).filter {
+        let hidden = try states(of: names, isEmbedded: isEmbedded, by: deadline).filter {
             $0.value.error?.code == KafkaError.Code.topicAuthorizationFailed
         }
         guard hidden.isEmpty else {
@@ -212,10 +233,16 @@ public final class KafkaAdmin {
                 code: KafkaError.Code.topicAuthorizationFailed,
                 message: KafkaError.noRight("see (Describe)", topics: hidden.keys.sorted()))
         }
+        if creating == .never {
+            throw KafkaError(
+                code: KafkaError.Code.unknownTopicOrPartition,
+                message:
+                    "topics missing: \(list(names)) (TOPIC_CREATE is never; identitybus topics --create makes them)")
+        }
         let complete = specs.map { spec in
             var spec = spec
-            if spec.config["min.insync.replicas"] == nil, hasThreeReplicas(spec, in: cluster, by: deadline) {
-                spec.config["min.insync.replicas"] = "2"
+            if hasThreeReplicas(spec, in: cluster, by: deadline) {
+                spec.config = spec.config(copies: TopicSpec.replicasForTwoInSync)
             }
             return spec
         }
@@ -227,13 +254,13 @@ public final class KafkaAdmin {
     private func hasThreeReplicas(
         _ spec: TopicSpec, in cluster: MetadataQuery.Answer, by deadline: Deadline
     ) -> Bool {
-        guard cluster.brokers.count >= TopicAudit.replicasForTwoInSync, let broker = cluster.brokers.min() else {
+        guard cluster.brokers.count >= TopicSpec.replicasForTwoInSync, let broker = cluster.brokers.min() else {
             return false
         }
-        if spec.replicationFactor >= 0 { return spec.replicationFactor >= TopicAudit.replicasForTwoInSync }
+        if spec.replicationFactor >= 0 { return spec.replicationFactor >= TopicSpec.replicasForTwoInSync }
         do {
             let settings = try ConfigQuery(client: handle.pointer, timeout: deadline.remaining).broker(broker)
-            return Int(settings["default.replication.factor"] ?? "") ?? 1 >= TopicAudit.replicasForTwoInSync
+            return Int(settings["default.replication.factor"] ?? "") ?? 1 >= TopicSpec.replicasForTwoInSync
         } catch {
             logger.warning(
                 "topic is created without min.insync.replicas, because its replication factor is unknown",
@@ -291,19 +318,15 @@ public final class KafkaAdmin {
         if !isEmbedded, !specs.isEmpty {
             do {
                 let query = ConfigQuery(client: handle.pointer, timeout: min(deadline.remaining, .seconds(5)))
-                let settings = try query.topics(specs.map(\.name))
+                let answer = try query.topics(specs.map(\.name))
                 for spec in specs {
-                    guard let own = settings[spec.name], let state = cluster.topics[spec.name] else { continue }
-                    let words = TopicAudit.findings(spec, settings: own, replicas: state.replicas)
-                    findings[spec.name, default: []] += words
+                    guard let own = answer.settings[spec.name], let state = cluster.topics[spec.name] else { continue }
+                    let flaws = spec.flaws(settings: own, copies: state.replicas)
+                    findings[spec.name, default: []] += flaws.map(\.logged)
                 }
+                if let refusal = answer.refused.values.first { settingsUnknown(answer.refused.keys.sorted(), refusal) }
             } catch {
-                logger.warning(
-                    "the settings of topics cannot be read",
-                    metadata: [
-                        "event": "topics.settings-unknown", "topics": "\(specs.map(\.name).joined(separator: " "))",
-                        "error": "\(error)",
-                    ])
+                settingsUnknown(specs.map(\.name), error)
             }
         }
         for (topic, words) in findings.sorted(by: { $0.key < $1.key }) where !words.isEmpty {
@@ -313,6 +336,14 @@ public final class KafkaAdmin {
                     "event": "topics.weak", "topic": "\(topic)", "problem": "\(words.joined(separator: ", "))",
                 ])
         }
+    }
+
+    private func settingsUnknown(_ topics: [String], _ error: KafkaError) {
+        logger.warning(
+            "the settings of topics cannot be read",
+            metadata: [
+                "event": "topics.settings-unknown", "topics": "\(topics.joined(separator: " "))", "error": "\(error)",
+            ])
     }
 
     private func forgetWatched() {

@@ -7,8 +7,10 @@ package import Logging
 package enum RecordTimes {
     /// The times, in milliseconds since 1970, of the first records at or behind these offsets, of those partitions that
     /// answer in time.
+    /// - Parameter unreadable: is told why a topic cannot be read.
     package static func look(
-        _ offsets: [TopicPartition: Int64], _ configuration: KafkaConfiguration, timeout: Duration, logger: Logger
+        _ offsets: [TopicPartition: Int64], _ configuration: KafkaConfiguration, timeout: Duration, logger: Logger,
+        unreadable: (String) -> Void = { _ in }
     ) -> [TopicPartition: Int64] {
         guard !offsets.isEmpty else { return [:] }
         var configuration = configuration
@@ -31,7 +33,9 @@ package enum RecordTimes {
                 times[record.topicPartition] = record.timestampMs
                 tail.leave(record.topicPartition)
             }
+            if !tail.unreadable.isEmpty { break }
         }
+        for (topic, error) in tail.unreadable { unreadable(error.unreadable(topic)) }
         return times
     }
 }

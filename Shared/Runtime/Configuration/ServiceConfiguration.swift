@@ -12,12 +12,11 @@ public import Storage
 /// A service's settings, read from the environment once at start (docs/operations.md lists the variables).
 public struct ServiceConfiguration: Sendable {
     public var kafka: KafkaConfiguration
-    public var topics: Topics
-    /// Partitions of the topics that this service creates when they are missing.
-    public var partitions: Int
-    /// -1: the broker's default.
-    public var replicationFactor: Int
+    /// What the deployment's topics are to be like.
+    public var topicPlan: TopicPlan
     public var database: DatabaseConfiguration
+    /// Whether the service migrates a store that is older than the code.
+    public var migrate: MigrationTime
     public var appsPath: String
     public var weakSecrets: WeakSecrets
     public var trust: Authenticator.Trust
@@ -34,10 +33,6 @@ public struct ServiceConfiguration: Sendable {
     /// How many loops this process runs, each with clients and a connection of its own; 1 with SQLite, which has one
     /// writer.
     public var loops: Int
-    /// How long the inbox remembers a command; longer than the topics keep it.
-    public var journalRetention: Duration
-    /// How long a dead letter is kept.
-    public var deadLetterRetention: Duration
     /// How long a stop waits for deliveries.
     public var drainTimeout: Duration
     public var httpHost: String
@@ -55,10 +50,9 @@ public struct ServiceConfiguration: Sendable {
         var kafkaEnvironment = environment
         if settings.text("KAFKA_CLIENT_ID") == nil { kafkaEnvironment["KAFKA_CLIENT_ID"] = "identity.\(service)" }
         kafka = try KafkaConfiguration(environment: kafkaEnvironment)
-        topics = Topics(prefix: try Self.prefix(settings))
-        partitions = try settings.integer("TOPIC_PARTITIONS", default: 12, in: 1...1000)
-        replicationFactor = try settings.integer("TOPIC_REPLICATION_FACTOR", default: -1, in: -1...100)
+        topicPlan = try TopicPlan(settings)
         database = try Self.database(settings)
+        migrate = try settings.choice("MIGRATE", default: .start)
         appsPath = settings.text("IDENTITYBUS_APPS") ?? "config/apps.yaml"
         weakSecrets = try settings.choice("IDENTITYBUS_WEAK_SECRETS", default: .refuse)
         trust = try settings.choice("IDENTITYBUS_TRUST", default: .signed)
@@ -74,10 +68,6 @@ public struct ServiceConfiguration: Sendable {
         kafka.reportsEnds = replayUntil != nil
         batchSize = try settings.integer("BATCH_SIZE", default: 1000, in: 1...10_000)
         loops = try settings.integer("LOOPS", default: 1, in: 1...64)
-        journalRetention =
-            .seconds(3600) * (try settings.integer("JOURNAL_RETENTION_HOURS", default: 336, in: 1...87_600))
-        deadLetterRetention =
-            .seconds(3600) * (try settings.integer("DEAD_LETTER_RETENTION_HOURS", default: 720, in: 1...87_600))
         drainTimeout = .seconds(try settings.integer("DRAIN_TIMEOUT_SECONDS", default: 10, in: 0...600))
         httpHost = settings.text("HTTP_HOST") ?? "127.0.0.1"
         httpPort = try settings.integer("HTTP_PORT", default: 0, in: 0...65_535)
@@ -85,6 +75,10 @@ public struct ServiceConfiguration: Sendable {
         logFormat = try settings.choice("LOG_FORMAT", default: .json)
         owner = "\(ProcessInfo.processInfo.hostName):\(ProcessInfo.processInfo.processIdentifier)"
     }
+
+    public var topics: Topics { topicPlan.topics }
+    /// How long the inbox remembers a command; the topics that it reads keep their records as long.
+    public var journalRetention: Duration { topicPlan.retention }
 
     private static func replayUntil(_ settings: EnvironmentSettings) throws(ConfigurationProblem) -> Timestamp? {
         guard let text = settings.text("REPLAY_UNTIL") else { return nil }
@@ -109,85 +103,6 @@ public struct ServiceConfiguration: Sendable {
                 + "make one with: openssl rand -hex 32")
     }
 
-    /// The topics that a service reads and writes.
-    ///
-    /// The commands topic takes messages well over our own limit, so that we, not the broker, tell the sender of a
-    /// message that is too large; a dead letter is larger than what it holds by its headers.
-    /// - Parameter sources: what it reads.
-    public func topicSpecs(for service: String, reading sources: [InputSource] = []) -> [TopicSpec] {
-        let own = [
-            commands(topics.commands(service)), input(topics.events(service)), spec(topics.replies),
-            spec(
-                topics.deadLetters(service),
-                ["max.message.bytes": "3000000", "retention.ms": String(deadLetterRetention.inMilliseconds)]),
-            deadLetterActions(service),
-        ]
-        return own
-            + sources.flatMap { source -> [TopicSpec] in
-                switch source {
-                case .commands: []
-                case .events: [input(source.topic(topics, of: service))]
-                case .replies(let services):
-                    [input(source.topic(topics, of: service))]
-                        + services.sorted().map { commands(topics.commands($0)) }
-                }
-            }
-    }
-
-    /// The topics that a service writes to, but for the apps' own.
-    /// - Parameter sources: what it reads.
-    func writtenTopics(by service: String, reading sources: [InputSource]) -> Set<String> {
-        Set(
-            [topics.events(service), topics.replies, topics.deadLetters(service)]
-                + asked(by: sources).map { topics.commands($0) })
-    }
-
-    /// The topics that apps have for themselves: for their replies, and for their commands to this service and to those that
-    /// it asks.
-    /// - Parameter sources: what it reads.
-    func appTopics(_ apps: AppDirectory, for service: String, reading sources: [InputSource]) -> AppTopics {
-        let replies = apps.replyTopics.keys.sorted().map { spec(topics.prefix + $0) }
-        let owners = apps.ownersOfCommandsTopics
-        func own(_ service: String) -> [TopicSpec] { owners.map { commands(topics.commands(service, of: $0)) } }
-        let written = replies + asked(by: sources).flatMap(own)
-        return AppTopics(specs: written + own(service), written: Set(written.map(\.name)))
-    }
-
-    /// The services that a service with these sources sends commands to.
-    private func asked(by sources: [InputSource]) -> [String] {
-        sources.flatMap { source in
-            if case .replies(let services) = source { services.sorted() } else { [] as [String] }
-        }
-    }
-
-    /// In one partition and by the broker's clock, so that everybody reads what is done in one order and finds the same
-    /// claims over. What is done about a letter stays for longer than the letter: Kafka removes records by whole segments.
-    private func deadLetterActions(_ service: String) -> TopicSpec {
-        let retention = deadLetterRetention + .seconds(14 * 86_400)
-        var topic = spec(
-            topics.deadLetterActions(service),
-            ["retention.ms": String(retention.inMilliseconds), "message.timestamp.type": "LogAppendTime"])
-        topic.partitions = 1
-        return topic
-    }
-
-    private func commands(_ topic: String) -> TopicSpec { input(topic, ["max.message.bytes": "2000000"]) }
-
-    /// A topic that a service reads keeps its records for as long as the inbox remembers them, so that a service may
-    /// be away for that long; and it is the broker that says when a record was written, since the inbox forgets by
-    /// that time.
-    private func input(_ name: String, _ config: [String: String] = [:]) -> TopicSpec {
-        let own = [
-            "retention.ms": String(journalRetention.inMilliseconds),
-            "message.timestamp.type": "LogAppendTime",
-        ]
-        return spec(name, config.merging(own) { _, own in own })
-    }
-
-    private func spec(_ name: String, _ config: [String: String] = [:]) -> TopicSpec {
-        TopicSpec(name: name, partitions: partitions, replicationFactor: replicationFactor, config: config)
-    }
-
     public func authenticator(for apps: AppDirectory) -> Authenticator {
         Authenticator(trust: trust, apps: apps, keys: keys, topics: topics)
     }
@@ -207,18 +122,6 @@ public struct ServiceConfiguration: Sendable {
             mine.owner += "-\(number)"
             return mine
         }
-    }
-
-    private static func prefix(_ settings: EnvironmentSettings) throws(ConfigurationProblem) -> String {
-        let prefix = settings.text("TOPIC_PREFIX") ?? ""
-        let isLegal = prefix.utf8.allSatisfy { byte in
-            (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
-                || [0x2D, 0x2E, 0x5F].contains(byte)
-        }
-        guard isLegal, prefix.utf8.count <= 100 else {
-            throw ConfigurationProblem("TOPIC_PREFIX", "may have at most 100 characters of A-Z a-z 0-9 . _ -")
-        }
-        return prefix
     }
 
     /// What the names of the services' schemas in PostgreSQL begin with.
@@ -251,14 +154,6 @@ public struct ServiceConfiguration: Sendable {
     }
 }
 
-/// The topics that apps have for themselves, as far as a service has to do with them.
-package struct AppTopics: Equatable, Sendable {
-    /// All of them: they are made where they are missing, and watched.
-    var specs: [TopicSpec] = []
-    /// The ones that the service writes to.
-    var written: Set<String> = []
-}
-
 /// Where a service keeps its state: one SQLite file per service, or a PostgreSQL schema per service.
 public enum DatabaseConfiguration: Sendable, CustomStringConvertible {
     case sqlite(directory: String, synchronous: SQLiteDatabase.Synchronous)
@@ -288,7 +183,7 @@ public enum DatabaseConfiguration: Sendable, CustomStringConvertible {
             return try SQLiteDatabase(path: "\(directory)/\(service).sqlite", synchronous: synchronous)
         case .postgresql(let url, let schemas):
             return try PostgreSQLDatabase(
-                url: url, schema: "\(schemas)\(service)", isOfService: true, logger: logger)
+                url: url, schema: "\(schemas)\(service)", isOfService: true, makesSchema: false, logger: logger)
         }
     }
 

@@ -25,6 +25,8 @@ package final class BrokerWatch: Sendable {
         var written: Set<String>
         var deadLetters: String
         var deadLetterActions: String
+        /// What becomes of one that is missing.
+        var create: TopicCreate
     }
 
     /// Where a log begins, and the offset of its next record.
@@ -132,7 +134,7 @@ package final class BrokerWatch: Sendable {
         var deadLetters = DeadLetterBoard(service: topics.service)
         var actions = DeadLetterActions(letters: topics.deadLetters, actions: topics.deadLetterActions)
         while !state.withLock({ $0.isStopped }) {
-            if look(admin, topics.all, health) {
+            if look(admin, topics, health) {
                 measure(health.lag, admin, kafka, logger)
                 lookAtRights(&rights, admin, topics.written, health)
                 if count.ticks(.now) {
@@ -170,9 +172,14 @@ package final class BrokerWatch: Sendable {
         guard bounds.count == places.count else { return }
         let isRead =
             found[actions.place].map { actions.read($0, kafka, timeout: Self.period, logger: logger) } ?? false
+        var unreadable: String?
         board.show(bounds, closed: isRead ? actions.closed : nil) {
-            RecordTimes.look($0, kafka, timeout: Self.period, logger: logger)
+            RecordTimes.look($0, kafka, timeout: Self.period, logger: logger) { unreadable = $0 }
         }
+        guard let problem = board.read(unreadable) else { return }
+        logger.warning(
+            "how old the oldest dead letter is cannot be seen",
+            metadata: ["event": "dead-letters.unreadable", "problem": "\(problem)"])
     }
 
     private func askForBounds(_ admin: KafkaAdmin) {
@@ -184,12 +191,12 @@ package final class BrokerWatch: Sendable {
     }
 
     /// - Returns: whether a broker answers.
-    private func look(_ admin: KafkaAdmin, _ topics: [String], _ health: LoopHealth) -> Bool {
+    private func look(_ admin: KafkaAdmin, _ own: Topics, _ health: LoopHealth) -> Bool {
         let started = ContinuousClock.now
         do {
             let (appTopics, answered, areNew) = state.withLock { ($0.appTopics, $0.answered?.topic, $0.areNew) }
-            let topics = topics + appTopics.specs.map(\.name)
-            if areNew { try make(appTopics, watching: topics + [answered].compactMap { $0 }, admin) }
+            let topics = own.all + appTopics.specs.map(\.name)
+            if areNew { try make(appTopics, own.create, watching: topics + [answered].compactMap { $0 }, admin) }
             let states = try admin.topicStates(timeout: Self.timeout)
             let cluster = try admin.clusterID(timeout: Self.timeout)
             tell(cluster: cluster, partitions: states.filter(\.value.exists).mapValues(\.partitions))
@@ -221,8 +228,10 @@ package final class BrokerWatch: Sendable {
         health.unwritable(rights.problem)
     }
 
-    private func make(_ appTopics: AppTopics, watching topics: [String], _ admin: KafkaAdmin) throws(KafkaError) {
-        try admin.make(appTopics.specs, watching: topics)
+    private func make(
+        _ appTopics: AppTopics, _ create: TopicCreate, watching topics: [String], _ admin: KafkaAdmin
+    ) throws(KafkaError) {
+        try admin.make(appTopics.specs, create, watching: topics)
         state.withLock { state in
             // Not when the apps file was read again meanwhile.
             if state.appTopics == appTopics { state.areNew = false }
@@ -232,10 +241,12 @@ package final class BrokerWatch: Sendable {
 
 extension KafkaAdmin {
     /// Makes the apps' topics where they are missing. The embedded broker makes what is asked for.
-    func make(_ appTopics: [TopicSpec], watching topics: [String]) throws(KafkaError) {
+    func make(
+        _ appTopics: [TopicSpec], _ create: TopicCreate, watching topics: [String]
+    ) throws(KafkaError) {
         try watch(topics: topics)
         if appTopics.isEmpty { return }
         _ = try topicStates(timeout: .seconds(4))
-        try ensureTopics(appTopics, timeout: .seconds(10))
+        try ensureTopics(appTopics, creating: create, timeout: .seconds(10))
     }
 }

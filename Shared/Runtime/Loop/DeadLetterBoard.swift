@@ -11,6 +11,8 @@ struct DeadLetterBoard {
     private let service: String
     /// The oldest letter of a partition that is open: its offset, and when it was written, in milliseconds since 1970.
     private var oldest: [TopicPartition: (offset: Int64, time: Int64)] = [:]
+    /// Why they cannot be read, as it was said last.
+    private var unreadable: String?
 
     init(service: String) { self.service = service }
 
@@ -50,6 +52,13 @@ struct DeadLetterBoard {
             count.age = oldest.values.map(\.time).min().map { Double(max(0, now.milliseconds - $0)) / 1000 }
         }
         return count
+    }
+
+    /// Why dead letters cannot be read; `nil` when they can.
+    /// - Returns: what is to be said.
+    mutating func read(_ problem: String?) -> String? {
+        defer { unreadable = problem }
+        return problem == unreadable ? nil : problem
     }
 
     /// Brings the metrics to this moment.

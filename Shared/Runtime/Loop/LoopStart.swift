@@ -60,7 +60,7 @@ package struct LoopStart {
         let watch = try watch(Service.self, configuration, apps.apps, health, signals, logger) {
             if isMigrated { return }
             do {
-                _ = try Service.migrator.run(on: database)
+                try Service.migrator.bringUpToDate(database, at: configuration.migrate)
                 try Salts.settle(configuration, Service.name, on: database, logger)
                 if let problem = try Service.refusal(of: apps.apps, on: database) { throw apps.named(problem) }
                 isMigrated = true
@@ -121,15 +121,15 @@ package struct LoopStart {
         _ signals: LoopSignals, _ logger: Logger, prepareStore: () throws -> Void
     ) throws -> Broker? {
         let admin = try KafkaAdmin(configuration: configuration.kafka, logger: logger)
-        let specs = configuration.topicSpecs(for: Service.name, reading: Service.sources)
-        let topics = Set(specs.map(\.name)).sorted()
-        let appTopics = configuration.appTopics(apps, for: Service.name, reading: Service.sources)
+        let (plan, traffic) = (configuration.topicPlan, ServiceTraffic(Service.self))
+        let specs = plan.specs(for: traffic)
+        let appTopics = plan.appTopics(apps, for: traffic)
         var backoff = Backoff(from: .milliseconds(100), upTo: .seconds(3))
         while !signals.isStopping {
             health.turned()
             let answer: Result<Found, KafkaError>
             do throws(KafkaError) {
-                answer = .success(try meet(admin, specs, appTopics.specs, health))
+                answer = .success(try meet(admin, specs, appTopics.specs, plan.create, health))
             } catch {
                 answer = .failure(error)
             }
@@ -141,10 +141,9 @@ package struct LoopStart {
                 watch.start(
                     admin, configuration.kafka,
                     BrokerWatch.Topics(
-                        service: Service.name, all: topics,
-                        written: configuration.writtenTopics(by: Service.name, reading: Service.sources),
-                        deadLetters: configuration.topics.deadLetters(Service.name),
-                        deadLetterActions: configuration.topics.deadLetterActions(Service.name)),
+                        service: Service.name, all: Set(specs.map(\.name)).sorted(), written: plan.written(by: traffic),
+                        deadLetters: plan.topics.deadLetters(Service.name),
+                        deadLetterActions: plan.topics.deadLetterActions(Service.name), create: plan.create),
                     health: health, logger: logger)
                 let replicas = found.topics.values.map(\.replicas).min() ?? 0
                 return Broker(watch: watch, count: found.brokers, replicas: replicas)
@@ -172,14 +171,15 @@ package struct LoopStart {
 
     /// Reaches a broker and makes the topics that are missing, and tells what keeps it from that.
     private static func meet(
-        _ admin: KafkaAdmin, _ specs: [TopicSpec], _ appTopics: [TopicSpec], _ health: LoopHealth
+        _ admin: KafkaAdmin, _ specs: [TopicSpec], _ appTopics: [TopicSpec], _ create: TopicCreate,
+        _ health: LoopHealth
     ) throws(KafkaError) -> Found {
         let started = ContinuousClock.now
         do throws(KafkaError) {
             let brokers = try admin.reach(timeout: .seconds(3))
             health.broker(nil)
-            try admin.ensureTopics(specs, timeout: .seconds(10))
-            try admin.make(appTopics, watching: (specs + appTopics).map(\.name))
+            try admin.ensureTopics(specs, creating: create, timeout: .seconds(10))
+            try admin.make(appTopics, create, watching: (specs + appTopics).map(\.name))
             guard let cluster = try admin.clusterID(timeout: .seconds(10)) else {
                 throw KafkaError(code: KafkaError.Code.timedOut, message: "the cluster did not say its id")
             }

@@ -67,7 +67,7 @@ extension ServiceLoop {
         }
         reader = InboundReader(authenticator: configuration.authenticator(for: apps.apps), topics: topics)
         writer.know(apps.apps)
-        watch.want(configuration.appTopics(apps.apps, for: Service.name, reading: Service.sources))
+        watch.want(configuration.topicPlan.appTopics(apps.apps, for: ServiceTraffic(Service.self)))
         store.decider = 0
         return true
     }

@@ -147,7 +147,7 @@ extension ServiceLoop: RebalanceHandler {
             doubt(partitions.all.keys)
             do {
                 // A copy that was put back may be older than the last migration.
-                try migrator.run(on: database)
+                try migrator.bringUpToDate(database, at: configuration.migrate)
             } catch {
                 note(error)
                 return wait("the store cannot be migrated: \(error)")

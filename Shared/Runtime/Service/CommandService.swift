@@ -161,7 +161,7 @@ public enum InputSource: Sendable, Hashable {
     /// any order.
     case replies(from: Set<String>)
 
-    func topic(_ topics: Topics, of service: String) -> String {
+    package func topic(_ topics: Topics, of service: String) -> String {
         switch self {
         case .commands: topics.commands(service)
         case .events(let other): topics.events(other)
@@ -172,7 +172,7 @@ public enum InputSource: Sendable, Hashable {
     var isOfEvents: Bool { if case .events = self { true } else { false } }
 
     /// The consumer group that reads it: each topic has one of its own.
-    func group(_ topics: Topics, of service: String) -> String {
+    package func group(_ topics: Topics, of service: String) -> String {
         switch self {
         case .commands: topics.group(service)
         case .events(let other): "\(topics.group(service)).events.\(other)"

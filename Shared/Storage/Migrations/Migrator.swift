@@ -64,10 +64,11 @@ public struct Migrator: Sendable {
     ///   that this code does not know, `invalid` when a number is used twice; nothing is changed then.
     @discardableResult
     public func run(on database: any SQLDatabase) throws -> [Int] {
-        for (one, next) in zip(migrations, migrations.dropFirst()) where one.number == next.number {
-            throw StorageError.invalid("migration number \(one.number) is used by '\(one.name)' and '\(next.name)'")
-        }
+        try checkNumbers()
         return try database.exclusiveTransaction { transaction in
+            if let place = try SchemaPlace(in: transaction), !place.exists {
+                try transaction.execute("CREATE SCHEMA \"\(place.schema)\"")
+            }
             try transaction.execute(
                 """
                 CREATE TABLE IF NOT EXISTS migrations (
@@ -90,6 +91,54 @@ public struct Migrator: Sendable {
             try StorageSchema.keepRowsPlain(in: transaction)
             return missing.map(\.number)
         }
+    }
+
+    /// Brings the store to the state that the code expects, unless it is there already: then nothing is asked of it but two
+    /// reads, for which a role needs no right to change a schema.
+    ///
+    /// - Returns: as ``run(on:)``.
+    /// - Throws: as ``run(on:)``; `unavailable` where somebody else has to migrate it.
+    @discardableResult
+    public func bringUpToDate(_ database: any SQLDatabase, at time: MigrationTime = .start) throws -> [Int] {
+        try checkNumbers()
+        let (state, isDone) = try database.transaction { transaction in
+            (try self.state(in: transaction), try StorageSchema.compressedTables(in: transaction).isEmpty)
+        }
+        if state.isUpToDate, isDone { return [] }
+        if time == .never || state.place?.mayMigrate == false {
+            guard !state.isUpToDate else { return [] }
+            throw StorageError.unavailable(state.demand(time))
+        }
+        return try run(on: database)
+    }
+
+    /// How far the store is behind the code. Changes nothing, and takes no lock that anybody waits for.
+    ///
+    /// - Throws: ``SchemaMismatch`` as ``run(on:)`` does; `unavailable` for a role that may not look.
+    package func state(in transaction: any SQLTransaction) throws -> SchemaState {
+        let place = try SchemaPlace(in: transaction)
+        if let place, place.exists, !place.mayUse {
+            throw StorageError.unavailable(
+                "role \(place.role) may not use the schema \(place.schema): "
+                    + "GRANT USAGE ON SCHEMA \(place.schema), or identitybus migrate --grant, mends it",
+                sqlState: "42501")
+        }
+        let hasTables = try place?.hasMigrations ?? hasMigrations(transaction)
+        let landed = hasTables ? try landedMigrations(transaction) : [:]
+        try check(landed)
+        return SchemaState(
+            place: place, landed: landed.keys.max(), newest: newest,
+            missing: migrations.filter { landed[$0.number] == nil })
+    }
+
+    private func checkNumbers() throws(StorageError) {
+        for (one, next) in zip(migrations, migrations.dropFirst()) where one.number == next.number {
+            throw StorageError.invalid("migration number \(one.number) is used by '\(one.name)' and '\(next.name)'")
+        }
+    }
+
+    private func hasMigrations(_ transaction: any SQLTransaction) throws(StorageError) -> Bool {
+        try !transaction.query("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'migrations'").isEmpty
     }
 
     /// Whether the store is still one that this code knows: a replica of a later version may have migrated it.

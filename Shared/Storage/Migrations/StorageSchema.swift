@@ -96,16 +96,23 @@ public enum StorageSchema {
     /// encrypted, so it gets no shorter. Says nothing about what is in the tables, so it is no migration; done once, by
     /// whoever owns them.
     static func keepRowsPlain(in transaction: any SQLTransaction) throws(StorageError) {
-        guard transaction.engine == .postgresql else { return }
-        for table in ["outbox", "saga"] {
-            let compressed = try transaction.query(
-                """
-                SELECT 1 FROM pg_catalog.pg_class WHERE oid = pg_catalog.to_regclass('\(table)')
-                    AND NOT COALESCE(reloptions, '{}') @> ARRAY['toast_tuple_target=8160']
-                    AND pg_catalog.pg_has_role(relowner, 'USAGE')
-                """)
-            if !compressed.isEmpty { try transaction.execute("ALTER TABLE \(table) SET (toast_tuple_target = 8160)") }
+        for table in try compressedTables(in: transaction) {
+            try transaction.execute("ALTER TABLE \(table) SET (toast_tuple_target = 8160)")
         }
+    }
+
+    /// The tables of which that is still to be said, and may be.
+    static func compressedTables(in transaction: any SQLTransaction) throws(StorageError) -> [String] {
+        guard transaction.engine == .postgresql else { return [] }
+        return try transaction.query(
+            """
+            SELECT relname::text FROM pg_catalog.pg_class
+            WHERE oid IN (pg_catalog.to_regclass('outbox'), pg_catalog.to_regclass('saga'))
+                AND NOT COALESCE(reloptions, '{}') @> ARRAY['toast_tuple_target=8160']
+                AND pg_catalog.pg_has_role(relowner, 'USAGE')
+            ORDER BY relname
+            """
+        ).map { row throws(StorageError) in try row.text(0) }
     }
 
     /// One row: the newest generation of the inbox, and the log's time when it began.

@@ -42,7 +42,7 @@ final class PostgreSQLConnection {
             throw .unavailable("cannot use pipeline mode: \(PostgreSQLPipeline.message(handle))")
         }
         try run(settings.sessionStatements)
-        try createSchema()
+        if settings.makesSchema { try createSchema() }
         if settings.isOfService { try shareServiceLock() }
     }
 

@@ -33,21 +33,22 @@ public final class PostgreSQLDatabase: SQLDatabase {
     ///
     /// - Parameters:
     ///   - url: as libpq takes it (`postgresql://…`). May name several hosts; the one that takes writes is used.
-    ///   - schema: created when missing. Lower-case letters, digits and underscores.
+    ///   - schema: lower-case letters, digits and underscores.
     ///   - statementTimeout: after which the server gives up a statement, and a little later the client the server.
     ///   - idleTransactionTimeout: after which a transaction whose client stands still is ended, so that a frozen
     ///     replica does not keep its locks. The server sees to it between round trips; within one, who waits for
     ///     the locks does. A lock is waited for half as long, which is a `conflict`.
     ///   - isOfService: keeps what may only be done without a service away (``ServiceLock``).
+    ///   - makesSchema: whether a connection makes the schema where it is missing. Else ``Migrator/run(on:)`` does.
     /// - Throws: `invalid` for an unusable URL or schema name.
     public init(
         url: String, schema: String, isolation: Isolation = .repeatableRead,
         statementTimeout: Duration = .seconds(30), idleTransactionTimeout: Duration = .seconds(10),
-        isOfService: Bool = false, logger: Logger = Logger(label: "identitybus.storage")
+        isOfService: Bool = false, makesSchema: Bool = true, logger: Logger = Logger(label: "identitybus.storage")
     ) throws(StorageError) {
         settings = try PostgreSQLSettings(
             url: url, schema: schema, statementTimeout: statementTimeout,
-            idleTransactionTimeout: idleTransactionTimeout, isOfService: isOfService)
+            idleTransactionTimeout: idleTransactionTimeout, isOfService: isOfService, makesSchema: makesSchema)
         self.isolation = isolation
         self.logger = logger
     }

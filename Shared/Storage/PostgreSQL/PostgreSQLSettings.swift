@@ -11,11 +11,14 @@ struct PostgreSQLSettings {
     let idleTransactionTimeout: Duration
     /// Each connection shares the ``ServiceLock``.
     let isOfService: Bool
+    /// Each connection makes the schema where it is missing.
+    let makesSchema: Bool
     /// Only to keep it out of error messages.
     private let password: String?
 
     init(
-        url: String, schema: String, statementTimeout: Duration, idleTransactionTimeout: Duration, isOfService: Bool
+        url: String, schema: String, statementTimeout: Duration, idleTransactionTimeout: Duration, isOfService: Bool,
+        makesSchema: Bool = true
     ) throws(StorageError) {
         guard Self.isPlainIdentifier(schema) else {
             throw .invalid(
@@ -31,6 +34,7 @@ struct PostgreSQLSettings {
         self.statementTimeout = statementTimeout
         self.idleTransactionTimeout = idleTransactionTimeout
         self.isOfService = isOfService
+        self.makesSchema = makesSchema
     }
 
     /// libpq's keywords. What the URL says wins over the defaults before it; the encoding is not open to choice.

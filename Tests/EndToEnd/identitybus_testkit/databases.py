@@ -17,7 +17,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 
-from .places import postgres_script
+from .places import binary, clean_environment, postgres_script
 from .secrets import DATABASE_PASSWORD
 from .waiting import until
 
@@ -84,6 +84,40 @@ class PostgreSQL:
         with psycopg.connect(self.url, options=f"-c search_path=identity_{service}") as connection:
             cursor = connection.execute(sql.replace("?", "%s"), parameters)
             return cursor.fetchall() if cursor.description else []
+
+
+def make_role(url: str, name: str) -> None:
+    """A role that may do nothing yet, unless it is there."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        try:
+            connection.execute(f"CREATE ROLE {name} LOGIN PASSWORD '{DATABASE_PASSWORD}'")  # type: ignore[arg-type]
+        except (psycopg.errors.DuplicateObject, psycopg.errors.UniqueViolation):
+            pass
+
+
+def with_role(url: str, name: str) -> str:
+    """The URL of somebody else."""
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=f"{name}:{DATABASE_PASSWORD}@{parts.netloc.rpartition('@')[2]}"))
+
+
+def least_rights(service: str, environment: dict[str, str]) -> dict[str, str]:
+    """With TEST_DATABASE_ROLES=least: the environment of a service that works with a role of its own, after the owner has
+    migrated its schema and given it the rights of a service. A server that is away is left alone."""
+    url = environment.get("DATABASE_URL", "")
+    if os.environ.get("TEST_DATABASE_ROLES") != "least" or urlsplit(url).username != "postgres":
+        return environment
+    role = f"e2e_{service}"
+    try:
+        make_role(url, role)
+    except psycopg.OperationalError:
+        return environment | {"DATABASE_URL": with_role(url, role)}
+    answer = subprocess.run(
+        [binary("identitybus"), "migrate", "--service", service, "--grant", f"{service}={role}"],
+        env=clean_environment() | environment, capture_output=True, text=True, timeout=60)
+    # A newer or damaged store is for the service to refuse.
+    assert answer.returncode in (0, 69, 78), answer
+    return environment | {"DATABASE_URL": with_role(url, role)}
 
 
 class PostgresServer:

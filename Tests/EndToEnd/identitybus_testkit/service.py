@@ -10,6 +10,8 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+from .broker import SERVICES
+from .databases import least_rights
 from .places import binary, clean_environment
 from .waiting import until
 
@@ -32,9 +34,12 @@ class Service:
         assert not self.is_running
         self._log_start = self.log.stat().st_size if self.log.exists() else 0
         self._port = 0
+        environment = self.environment
+        if self.name in SERVICES and self.program is None:
+            environment = least_rights(self.name, environment)
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [self.program or binary(f"identitybus-{self.name}")], env=clean_environment() | self.environment,
+                [self.program or binary(f"identitybus-{self.name}")], env=clean_environment() | environment,
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         return self
 

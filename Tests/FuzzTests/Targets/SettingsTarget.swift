@@ -92,7 +92,7 @@ enum SettingsTarget {
         var problems: [String] = []
         do {
             let configuration = try ServiceConfiguration(environment: environment, service: "link")
-            _ = configuration.topicSpecs(for: "link")
+            _ = configuration.topicPlan.specs(for: ServiceTraffic("link"))
             problems.append("\(configuration.kafka) \(configuration.database)")
             if case .postgresql(let url, let schemas) = configuration.database {
                 _ = try PostgreSQLSettings(

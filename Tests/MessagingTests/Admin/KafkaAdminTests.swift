@@ -198,7 +198,7 @@ import Testing
             ]
         }
         try admin.ensureTopics(specs, timeout: .seconds(30))
-        let settings = try query.topics(specs.map(\.name)).mapValues { $0["min.insync.replicas"] }
+        let settings = try query.topics(specs.map(\.name)).settings.mapValues { $0["min.insync.replicas"] }
         let two = metadata.brokers.count >= 3 && Int(byDefault ?? "") ?? 1 >= 3
         #expect(settings[broker.topic("default")] == (two ? "2" : "1"))
         #expect(settings[broker.topic("one")] == "1")

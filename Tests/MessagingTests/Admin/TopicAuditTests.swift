@@ -14,9 +14,8 @@ import Testing
     private func findings(
         _ wanted: [String: String], _ changes: [String: String] = [:], replicas: Int = 3
     ) -> [String] {
-        TopicAudit.findings(
-            TopicSpec(name: "t", partitions: 1, config: wanted), settings: good.merging(changes) { $1 },
-            replicas: replicas)
+        TopicSpec(name: "t", partitions: 1, config: wanted)
+            .flaws(settings: good.merging(changes) { $1 }, copies: replicas).map(\.logged)
     }
 
     @Test func asMuchOrMoreIsRight() {
@@ -49,5 +48,30 @@ import Testing
         #expect(
             findings(["message.timestamp.type": "LogAppendTime"])
                 == ["message.timestamp.type is CreateTime and should be LogAppendTime"])
+    }
+
+    @Test func peopleReadWhatMayComeOfIt() {
+        let wanted = [
+            "retention.ms": "1209600000", "max.message.bytes": "2000000", "message.timestamp.type": "LogAppendTime",
+        ]
+        let settings = [
+            "retention.ms": "172800000", "max.message.bytes": "1048588", "min.insync.replicas": "1",
+            "cleanup.policy": "compact", "message.timestamp.type": "CreateTime",
+        ]
+        let words = TopicSpec(name: "t", partitions: 1, config: wanted).flaws(settings: settings, copies: 3).map(
+            \.words)
+        #expect(
+            words == [
+                "retention 2 d, wants 14 d: what no service has read by then is lost",
+                "max.message.bytes 1.0 MB, wants 2.0 MB: Kafka refuses what is larger",
+                "min.insync.replicas 1, wants 2: an acknowledged message can be lost with one broker",
+                "cleanup.policy compact, wants delete: records go that nobody has read",
+                "time by sender, wants broker: a sender's wrong clock makes the inbox forget too early or too late",
+            ])
+    }
+
+    @Test(arguments: [("-1", "for ever"), ("3600000", "1 h"), ("129600000", "36 h"), ("90000", "90 s"), ("5", "5 ms")])
+    func timesAreRound(_ milliseconds: String, _ words: String) {
+        #expect(TopicSpec.time(milliseconds) == words)
     }
 }
