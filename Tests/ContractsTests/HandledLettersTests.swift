@@ -78,8 +78,10 @@ import Testing
     }
 
     /// What is so of one letter, asked from the end of its history.
-    private struct Model {
+    private final class Model {
         let history: [LetterHandling]
+        /// Answers that were given.
+        private var holders: [Int: LetterHandling?] = [:]
 
         init(_ history: [LetterHandling]) { self.history = history }
 
@@ -97,6 +99,13 @@ import Testing
 
         /// The last claim that counted and that its run has not given back.
         private func holder(before end: Int) -> LetterHandling? {
+            if let known = holders[end] { return known }
+            let found = findHolder(before: end)
+            holders[end] = .some(found)
+            return found
+        }
+
+        private func findHolder(before end: Int) -> LetterHandling? {
             guard let index = history[..<end].indices.last(where: { counts($0) }) else { return nil }
             let claim = history[index]
             let isReleased = history[(index + 1)..<end].contains { $0.act == .released && $0.run == claim.run }

@@ -35,7 +35,7 @@ from identitybus_testkit.secrets import leaks
 from identitybus_testkit.up import tool
 from identitybus_testkit.waiting import until
 
-COMMANDS = ("up", "send", "watch", "sign", "token", "verify-token", "explain", "rekey", "salts", "derive-keys", "chaos")
+COMMANDS = ("up", "send", "watch", "dlq", "sign", "token", "verify-token", "explain", "rekey", "salts", "derive-keys", "chaos")
 STATUSES = {
     int(line.split("|")[1]): line.split("|")[2].strip()
     for line in (REPOSITORY / "docs" / "command-line.md").read_text().splitlines() if re.match(r"\| \d+ \|", line)}
