@@ -22,10 +22,10 @@ struct IdentityBusCommand: ParsableCommand {
             """,
         version: ProgramVersion.line("identitybus"),
         subcommands: [
-            UpCommand.self, SendCommand.self, WatchCommand.self, SignCommand.self, TokenCommand.self,
-            VerifyTokenCommand.self, ExplainCommand.self, DoctorCommand.self, TopicsCommand.self, MigrateCommand.self,
-            RekeyCommand.self, SaltsCommand.self, DeriveKeysCommand.self, ChaosCommand.self, CheckConfigCommand.self,
-            SettingsCommand.self, ProbeCommand.self,
+            UpCommand.self, SendCommand.self, WatchCommand.self, ExplainCommand.self, DLQCommand.self,
+            DoctorCommand.self, CheckConfigCommand.self, SettingsCommand.self, TopicsCommand.self,
+            MigrateCommand.self, ProbeCommand.self, SignCommand.self, TokenCommand.self, VerifyTokenCommand.self,
+            RekeyCommand.self, SaltsCommand.self, DeriveKeysCommand.self, ChaosCommand.self,
         ])
 
     /// Every message has the program's name in front, also those of the parser.

@@ -9,7 +9,7 @@ import WireJSON
 
 /// Waits for one reply on a reply topic.
 final class ReplyTail {
-    struct Question {
+    struct Question: Hashable {
         var commandID: CommandID
         /// Of the command that was sent.
         var digest: String

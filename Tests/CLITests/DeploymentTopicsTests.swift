@@ -27,12 +27,16 @@ import Testing
         #expect(
             try topics().specs.map(\.name)
                 == [
-                    "identity.link.commands.v1", "identity.link.dlq.v1", "identity.link.events.v1",
+                    "identity.link.commands.v1", "identity.link.dlq-actions.v1", "identity.link.dlq.v1",
+                    "identity.link.events.v1",
                     "identity.replies.gateway.v1", "identity.replies.link.v1", "identity.replies.sync.v1",
                     "identity.replies.user.v1", "identity.replies.v1", "identity.replies.verification.v1",
-                    "identity.sync.commands.v1", "identity.sync.dlq.v1", "identity.sync.events.v1",
-                    "identity.user.commands.v1", "identity.user.dlq.v1", "identity.user.events.v1",
-                    "identity.verification.commands.v1", "identity.verification.dlq.v1",
+                    "identity.sync.commands.v1", "identity.sync.dlq-actions.v1", "identity.sync.dlq.v1",
+                    "identity.sync.events.v1",
+                    "identity.user.commands.v1", "identity.user.dlq-actions.v1", "identity.user.dlq.v1",
+                    "identity.user.events.v1",
+                    "identity.verification.commands.v1", "identity.verification.dlq-actions.v1",
+                    "identity.verification.dlq.v1",
                     "identity.verification.events.v1",
                 ])
     }
@@ -68,7 +72,8 @@ import Testing
                 "Read Topic identity.link.events.v1", "Write Topic identity.replies.*",
                 "Read Topic identity.replies.user.v1", "Read Topic identity.user.commands.v1",
                 "Write Topic identity.user.commands.v1", "Read Topic identity.user.commands.v1.acme",
-                "Write Topic identity.user.commands.v1.acme", "Read Topic identity.user.dlq.v1",
+                "Write Topic identity.user.commands.v1.acme", "Read Topic identity.user.dlq-actions.v1",
+                "Read Topic identity.user.dlq.v1",
                 "Write Topic identity.user.dlq.v1", "Write Topic identity.user.events.v1", "Read Group identity.user",
                 "Read Group identity.user.commands.acme", "Read Group identity.user.events.link",
                 "Read Group identity.user.replies",
@@ -97,5 +102,13 @@ import Testing
         #expect(rights.contains("DescribeConfigs Cluster kafka-cluster"))
         #expect(!rights.contains { $0.hasPrefix("Create Topic identity.link") })
         #expect(!lines(try topics(["TOPIC_CREATE": "never"]).rights(of: "link")).contains { $0.contains("Create") })
+    }
+
+    /// Whoever handles dead letters writes what was done about them.
+    @Test func theOperatorWritesWhatIsDoneAboutDeadLetters() throws {
+        let rights = try topics().rights(of: DeploymentTopics.operator)
+        #expect(rights.contains(KafkaRight(.topic, "identity.link.dlq-actions.v1", .write)))
+        #expect(rights.contains(KafkaRight(.topic, "identity.link.dlq.v1", .read)))
+        #expect(!rights.contains(KafkaRight(.topic, "identity.link.dlq.v1", .write)))
     }
 }

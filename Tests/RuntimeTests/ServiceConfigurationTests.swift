@@ -106,7 +106,8 @@ import Testing
 
     @Test(arguments: [
         ("TOPIC_PARTITIONS", 1, 1000), ("TOPIC_REPLICATION_FACTOR", -1, 100), ("BATCH_SIZE", 1, 10_000),
-        ("JOURNAL_RETENTION_HOURS", 1, 87_600), ("DRAIN_TIMEOUT_SECONDS", 0, 600), ("HTTP_PORT", 0, 65_535),
+        ("JOURNAL_RETENTION_HOURS", 1, 87_600), ("DEAD_LETTER_RETENTION_HOURS", 1, 87_600),
+        ("DRAIN_TIMEOUT_SECONDS", 0, 600), ("HTTP_PORT", 0, 65_535),
     ]) func ranges(_ variable: String, _ least: Int, _ most: Int) throws {
         #expect(throws: Never.self) { try read([variable: String(least)]) }
         #expect(throws: Never.self) { try read([variable: String(most)]) }
@@ -261,9 +262,18 @@ import Testing
         #expect(
             specs.map(\.name) == [
                 "p.identity.fake.commands.v1", "p.identity.fake.events.v1", "p.identity.replies.v1",
-                "p.identity.fake.dlq.v1",
+                "p.identity.fake.dlq.v1", "p.identity.fake.dlq-actions.v1",
             ])
-        #expect(specs.allSatisfy { $0.partitions == 3 && $0.replicationFactor == -1 })
+        #expect(specs.dropLast().allSatisfy { $0.partitions == 3 })
+        #expect(specs.last?.partitions == 1 && specs.allSatisfy { $0.replicationFactor == -1 })
+    }
+
+    /// What is done about a letter outlives it, also where the letter stays until its segment goes.
+    @Test func deadLettersAndWhatIsDoneAboutThemAreKept() throws {
+        let specs = try read(["DEAD_LETTER_RETENTION_HOURS": "1"]).topicPlan.specs(for: ServiceTraffic("fake"))
+        let kept = Dictionary(uniqueKeysWithValues: specs.map { ($0.name, $0.config["retention.ms"]) })
+        #expect(kept["identity.fake.dlq.v1"] == "3600000")
+        #expect(kept["identity.fake.dlq-actions.v1"] == "\(3_600_000 + 14 * 86_400_000)")
     }
 
     /// The service reads its own, and writes to those of the services that it asks.

@@ -43,6 +43,18 @@ package enum Terminal {
         }
     }
 
+    /// Puts a text in the place of the line that was written so last. Where the error output is a terminal.
+    package static func rewrite(_ text: String) { put("\r\(text)\u{1B}[K") }
+
+    /// Writes a question, behind which the answer is typed.
+    package static func ask(_ question: String) { put(question) }
+
+    private static func put(_ text: String) {
+        LineWriter.standardError.flush()
+        let bytes = Array(text.utf8)
+        _ = Glibc.write(STDERR_FILENO, bytes, bytes.count)
+    }
+
     /// Whether standard output takes colours where nobody has said so: on a terminal, unless NO_COLOR forbids it.
     package static var hasColours: Bool {
         isOutput && (ProcessInfo.processInfo.environment["NO_COLOR"] ?? "").isEmpty

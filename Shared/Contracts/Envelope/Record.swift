@@ -170,6 +170,8 @@ public struct Topics: Sendable, Hashable {
 
     public func events(_ service: String) -> String { "\(prefix)identity.\(service).events.v1" }
     public func deadLetters(_ service: String) -> String { "\(prefix)identity.\(service).dlq.v1" }
+    /// Where operators write what they do about a service's dead letters.
+    public func deadLetterActions(_ service: String) -> String { "\(prefix)identity.\(service).dlq-actions.v1" }
 
     /// Where the replies to what the gateway sends come back.
     public var gatewayReplies: String { replies(to: "gateway") }

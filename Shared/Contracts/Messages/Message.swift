@@ -74,11 +74,25 @@ public struct CommandType: Sendable {
     /// What the sender must be allowed to do.
     public let scope: Scope
     private let subject: @Sendable (JSONValue) throws -> String
+    private let check: @Sendable (JSONValue) throws -> Void
 
     public init<Message: CommandMessage>(_: Message.Type) {
         name = Message.type
         scope = Message.scope
         subject = { try WireJSONDecoder().decode(Message.self, from: $0).partitionSubject }
+        check = { try WireJSONDecoder().decode(Message.self, from: $0).validate() }
+    }
+
+    /// Why a service would not take this data, whatever its state; `nil` when it would.
+    public func problem(of data: JSONValue) -> String? {
+        do {
+            try check(data)
+            return nil
+        } catch let rejection as Rejection {
+            return rejection.message
+        } catch {
+            return "data: \(WireJSONError.explain(error))"
+        }
     }
 
     /// The second half of the Kafka key of a command with this data; `nil` when the data is not what the type needs.

@@ -120,6 +120,9 @@ extension Setting {
     static let journalRetention = Setting(
         "JOURNAL_RETENTION_HOURS", 1...87_600, 336, "14 days", by: everyProgram,
         "how long a command is remembered; topics keep their records as long")
+    static let deadLetterRetention = Setting(
+        "DEAD_LETTER_RETENTION_HOURS", 1...87_600, 720, "30 days", by: everyProgram,
+        "how long a dead letter topic keeps its letters")
     public static let aliasDelay = Setting(
         "ALIAS_DELAY", 0...31_536_000, 86_400, "24 h", by: [.sync], "seconds until an accepted alias is applied")
     static let loops = Setting(
@@ -127,7 +130,7 @@ extension Setting {
     static let drainTimeout = Setting(
         "DRAIN_TIMEOUT_SECONDS", 0...600, 10, by: everybody, "how long a stop waits for messages to be delivered")
 
-    private static let work = [batchSize, journalRetention, aliasDelay, loops, drainTimeout]
+    private static let work = [batchSize, journalRetention, deadLetterRetention, aliasDelay, loops, drainTimeout]
 
     // MARK: Process
 

@@ -24,6 +24,7 @@ package final class BrokerWatch: Sendable {
         var all: [String]
         var written: Set<String>
         var deadLetters: String
+        var deadLetterActions: String
         /// What becomes of one that is missing.
         var create: TopicCreate
     }
@@ -131,11 +132,14 @@ package final class BrokerWatch: Sendable {
         var rights = WriteRights()
         var count = Ticker(every: Self.deadLettersPeriod, from: .now - Self.deadLettersPeriod)
         var deadLetters = DeadLetterBoard(service: topics.service)
+        var actions = DeadLetterActions(letters: topics.deadLetters, actions: topics.deadLetterActions)
         while !state.withLock({ $0.isStopped }) {
             if look(admin, topics, health) {
                 measure(health.lag, admin, kafka, logger)
                 lookAtRights(&rights, admin, topics.written, health)
-                if count.ticks(.now) { self.count(&deadLetters, in: topics.deadLetters, admin, kafka, logger) }
+                if count.ticks(.now) {
+                    self.count(&deadLetters, &actions, in: topics.deadLetters, admin, kafka, logger)
+                }
             }
             let next = ContinuousClock.now + Self.period
             while ContinuousClock.now < next, !state.withLock({ $0.isStopped }) {
@@ -156,17 +160,20 @@ package final class BrokerWatch: Sendable {
     }
 
     private func count(
-        _ board: inout DeadLetterBoard, in topic: String, _ admin: KafkaAdmin, _ kafka: KafkaConfiguration,
-        _ logger: Logger
+        _ board: inout DeadLetterBoard, _ actions: inout DeadLetterActions, in topic: String, _ admin: KafkaAdmin,
+        _ kafka: KafkaConfiguration, _ logger: Logger
     ) {
         let places = (0..<Int32(clamping: partitions(of: topic) ?? 0)).map {
             TopicPartition(topic: topic, partition: $0)
         }
-        guard !places.isEmpty, let bounds = try? admin.bounds(of: places, timeout: Self.timeout),
-            bounds.count == places.count
+        guard !places.isEmpty, let found = try? admin.bounds(of: places + [actions.place], timeout: Self.timeout)
         else { return }
+        let bounds = found.filter { $0.key.topic == topic }
+        guard bounds.count == places.count else { return }
+        let isRead =
+            found[actions.place].map { actions.read($0, kafka, timeout: Self.period, logger: logger) } ?? false
         var unreadable: String?
-        board.show(bounds) {
+        board.show(bounds, closed: isRead ? actions.closed : nil) {
             RecordTimes.look($0, kafka, timeout: Self.period, logger: logger) { unreadable = $0 }
         }
         guard let problem = board.read(unreadable) else { return }

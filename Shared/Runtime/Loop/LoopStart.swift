@@ -142,7 +142,8 @@ package struct LoopStart {
                     admin, configuration.kafka,
                     BrokerWatch.Topics(
                         service: Service.name, all: Set(specs.map(\.name)).sorted(), written: plan.written(by: traffic),
-                        deadLetters: plan.topics.deadLetters(Service.name), create: plan.create),
+                        deadLetters: plan.topics.deadLetters(Service.name),
+                        deadLetterActions: plan.topics.deadLetterActions(Service.name), create: plan.create),
                     health: health, logger: logger)
                 let replicas = found.topics.values.map(\.replicas).min() ?? 0
                 return Broker(watch: watch, count: found.brokers, replicas: replicas)

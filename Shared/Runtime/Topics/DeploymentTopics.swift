@@ -48,7 +48,7 @@ package struct DeploymentTopics: Sendable {
     package var members: [String] { services.map(\.name) + [Self.gateway, Self.operator] }
 
     package static let gateway = "gateway"
-    /// Who uses `identitybus`: looks at topics, reads what is said, and sends commands.
+    /// Who uses `identitybus`: looks at topics, reads what is said, sends commands, and handles dead letters.
     package static let `operator` = "operator"
 
     /// What Kafka has to allow, each once, in order: topics first, then groups.
@@ -75,7 +75,8 @@ package struct DeploymentTopics: Sendable {
         // Senders name the topic of their answers.
         let answers = KafkaRight(.topic, topics.anyReplies, .write, isPrefix: true)
         let written = plan.written(by: service).union(own.written).filter { !$0.hasPrefix(topics.anyReplies) }
-        return [answers, KafkaRight(.topic, topics.deadLetters(service.name), .read)]
+        let counted = [topics.deadLetters(service.name), topics.deadLetterActions(service.name)]
+        return [answers] + counted.map { KafkaRight(.topic, $0, .read) }
             + written.map { KafkaRight(.topic, $0, .write) }
             + (sources + appSources).flatMap {
                 [KafkaRight(.topic, $0.topic, .read), KafkaRight(.group, $0.group, .read)]
@@ -94,9 +95,11 @@ package struct DeploymentTopics: Sendable {
     }
 
     private var operatorRights: [KafkaRight] {
-        specs.flatMap { spec in
+        let actions = Set(services.map { plan.topics.deadLetterActions($0.name) })
+        return specs.flatMap { spec in
             [KafkaRight(.topic, spec.name, .read), KafkaRight(.topic, spec.name, .describeConfigs)]
-                + (Topics.isOfCommands(spec.name) ? [KafkaRight(.topic, spec.name, .write)] : [])
+                + (Topics.isOfCommands(spec.name) || actions.contains(spec.name)
+                    ? [KafkaRight(.topic, spec.name, .write)] : [])
         }
     }
 

@@ -13,6 +13,8 @@ public struct TopicPlan: Sendable {
     public var replicationFactor: Int
     /// How long the topics that services read keep their records.
     public var retention: Duration
+    /// How long dead letters are kept.
+    public var deadLetterRetention: Duration
     /// What becomes of a topic that is missing.
     public var create: TopicCreate
 
@@ -22,6 +24,7 @@ public struct TopicPlan: Sendable {
         partitions = try settings.integer(.topicPartitions)
         replicationFactor = try settings.integer(.topicReplicationFactor)
         retention = .seconds(3600) * (try settings.integer(.journalRetention))
+        deadLetterRetention = .seconds(3600) * (try settings.integer(.deadLetterRetention))
         create = try settings.choice("TOPIC_CREATE", default: .missing)
     }
 
@@ -52,7 +55,20 @@ public struct TopicPlan: Sendable {
     }
 
     /// A dead letter is larger than what it holds by its headers.
-    func deadLetters(_ topic: String) -> TopicSpec { spec(topic, ["max.message.bytes": "3000000"]) }
+    func deadLetters(_ topic: String) -> TopicSpec {
+        spec(
+            topic, ["max.message.bytes": "3000000", "retention.ms": String(deadLetterRetention.inMilliseconds)])
+    }
+
+    /// In one partition and by the broker's clock, so that everybody reads what is done in one order and finds the same
+    /// claims over. What is done about a letter stays for longer than the letter: Kafka removes records by whole segments.
+    func deadLetterActions(_ topic: String) -> TopicSpec {
+        let retention = deadLetterRetention + .seconds(14 * 86_400)
+        var topic = spec(
+            topic, ["retention.ms": String(retention.inMilliseconds), "message.timestamp.type": "LogAppendTime"])
+        topic.partitions = 1
+        return topic
+    }
 
     /// Where nobody but the broker says how long it keeps what.
     func replies(_ topic: String) -> TopicSpec { spec(topic) }
@@ -73,7 +89,7 @@ public struct TopicPlan: Sendable {
     public func specs(for service: ServiceTraffic) -> [TopicSpec] {
         let own = [
             commands(topics.commands(service.name)), input(topics.events(service.name)), replies(topics.replies),
-            deadLetters(topics.deadLetters(service.name)),
+            deadLetters(topics.deadLetters(service.name)), deadLetterActions(topics.deadLetterActions(service.name)),
         ]
         let others = service.sources.flatMap { source -> [TopicSpec] in
             switch source {

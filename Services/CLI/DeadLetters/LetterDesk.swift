@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Apps
+import Contracts
+import Foundation
+import Messaging
+import Runtime
+import Supervision
+
+/// The dead letters of a deployment and what was done about them, as they stand in Kafka.
+final class LetterDesk {
+    let kafka: KafkaAccess
+    let deployment: Deployment
+    let admin: KafkaAdmin
+    /// All topics that we may see, with their numbers of partitions.
+    let existing: [String: Int]
+    let log: HandlingLog
+    let stop: () -> Bool
+
+    /// - Parameter stop: asked now and then.
+    init(_ deployment: Deployment, unless stop: @escaping () -> Bool) throws {
+        self.deployment = deployment
+        self.stop = stop
+        kafka = try deployment.kafka()
+        let reached = try kafka.reach(unless: stop)
+        admin = reached.admin
+        existing = reached.topics
+        let topics = deployment.topics
+        let services = serviceNames.filter { reached.topics[topics.deadLetterActions($0)] != nil }
+        log = try HandlingLog(kafka, admin, topics, services: services, run: UUID().uuidString.lowercased())
+    }
+
+    /// The letters that are there now, as they came, and what was done about them.
+    func letters(_ choice: LetterChoice) throws -> [HandledLetter] {
+        let topics = deployment.topics
+        for name in choice.services.union(choice.ids.map(\.service)).subtracting(serviceNames).sorted() {
+            let guess = nearest(to: name, in: serviceNames).map { " Did you mean \($0)?" } ?? ""
+            throw Problem(
+                .usage, "there is no service \(name).\(guess)", "There are: \(serviceNames.joined(separator: ", ")).")
+        }
+        let services = serviceNames.filter { name in
+            (choice.services.isEmpty || choice.services.contains(name))
+                && (choice.ids.isEmpty || choice.ids.contains { $0.service == name })
+        }
+        let present = services.filter { existing[topics.deadLetters($0)] != nil }
+        guard !present.isEmpty else { throw noTopics(services) }
+        var letters: [Letter] = []
+        let names = Dictionary(uniqueKeysWithValues: present.map { (topics.deadLetters($0), $0) })
+        let partitions = TopicScan.partitions(existing.filter { names[$0.key] != nil })
+        let scan = try TopicScan(
+            kafka, admin, partitions, from: choice.since.map { .time($0) } ?? .beginning)
+        defer { scan.close() }
+        try scan.catchUp(unless: stop) { record in
+            guard let service = names[record.topicPartition.topic], let letter = Letter(record, of: service),
+                choice.contains(letter)
+            else { return }
+            letters.append(letter)
+        }
+        try log.catchUp(unless: stop)
+        return log.handled(ReplayPlan.inOrder(letters))
+    }
+
+    /// One letter.
+    func letter(_ id: LetterID) throws -> HandledLetter {
+        guard let found = try letters(LetterChoice(ids: [id])).first else {
+            throw Problem(
+                .refused, "there is no dead letter \(id).", "All letters: identitybus dlq list --each",
+                "A service's letters go when the retention of its dead letter topic is over.")
+        }
+        return found
+    }
+
+    private func noTopics(_ services: [String]) -> Problem {
+        Problem(
+            .refused,
+            "Kafka at \(kafka.configuration.bootstrapServers) has no topic "
+                + "\(services.map { deployment.topics.deadLetters($0) }.joined(separator: ", ")).",
+            "Services make their topics when they start; TOPIC_PREFIX must be theirs.",
+            "Kafka shows a topic only to users with a right to it (READ, or DESCRIBE).")
+    }
+
+    /// - Throws: `Problem` when what is done could not be written down.
+    func checkActions(_ letters: [Letter]) throws {
+        let missing = Set(letters.map(\.id.service)).map { deployment.topics.deadLetterActions($0) }
+            .filter { existing[$0] == nil }.sorted()
+        guard !missing.isEmpty else { return }
+        throw Problem(
+            .refused,
+            "Kafka at \(kafka.configuration.bootstrapServers) shows no topic \(missing.joined(separator: ", ")).",
+            "Nothing was done: what is done about a letter is written there, so that nobody does it twice.",
+            "Services of this version make it when they start; this Kafka user needs READ and WRITE on it.")
+    }
+
+    func answers(_ letters: [Letter], _ post: LetterPost, from start: KafkaTail.Start) throws -> AnswerBoard {
+        let wanted = post.replyTopics(letters)
+        return try AnswerBoard(
+            kafka, admin, existing.filter { wanted.contains($0.key) }, from: start,
+            Publications(try deployment.keys(), topics: deployment.topics))
+    }
+
+    func close() {
+        log.close()
+        admin.close(timeout: .seconds(1))
+    }
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+import Messaging
+import Supervision
+
+/// Reads partitions, now and then up to where they end at that moment.
+final class TopicScan {
+    private let kafka: KafkaAccess
+    private let admin: KafkaAdmin
+    private let tail: KafkaTail
+    private var positions: [TopicPartition: Int64]
+
+    /// After so long without a record nothing more is waited for.
+    private static let quiet: Duration = .seconds(10)
+
+    init(_ kafka: KafkaAccess, _ admin: KafkaAdmin, _ partitions: [TopicPartition], from start: KafkaTail.Start) throws
+    {
+        self.kafka = kafka
+        self.admin = admin
+        do {
+            tail = try KafkaTail(
+                configuration: kafka.configuration, reading: partitions, from: start, logger: .quiet)
+        } catch let error as KafkaError {
+            throw kafka.problem(error)
+        }
+        positions = tail.starts
+    }
+
+    /// - Parameter offset: the first record that is read.
+    init(_ kafka: KafkaAccess, _ admin: KafkaAdmin, _ partition: TopicPartition, at offset: Int64) throws {
+        self.kafka = kafka
+        self.admin = admin
+        do {
+            tail = try KafkaTail(
+                configuration: kafka.configuration, readingFrom: [partition: offset], logger: .quiet)
+        } catch let error as KafkaError {
+            throw kafka.problem(error)
+        }
+        positions = tail.starts
+    }
+
+    static func partitions(_ topics: [String: Int]) -> [TopicPartition] {
+        topics.flatMap { topic, count in
+            (0..<Int32(clamping: count)).map { TopicPartition(topic: topic, partition: $0) }
+        }
+    }
+
+    /// The records that have come, waiting at most `timeout` for the first.
+    /// - Throws: `Problem` without the right to read them.
+    func poll(_ timeout: Duration) throws -> [KafkaRecord] {
+        let records = tail.poll(maxRecords: 500, timeout: timeout)
+        for record in records { positions[record.topicPartition] = record.offset + 1 }
+        let denied = tail.unreadable.filter { $0.value.code == KafkaError.Code.topicAuthorizationFailed }
+        if !denied.isEmpty { throw kafka.noRight(to: "read", "Read", denied.keys.sorted()) }
+        return records
+    }
+
+    /// Reads to the ends of this moment.
+    /// - Parameters:
+    ///   - limit: for how long at most.
+    ///   - stop: asked now and then; then it is interrupted.
+    /// - Returns: whether it got there.
+    @discardableResult
+    func catchUp(
+        within limit: Duration = .seconds(600), unless stop: () -> Bool = { false },
+        _ take: (KafkaRecord) throws -> Void
+    ) throws -> Bool {
+        var ends: [TopicPartition: Int64]
+        do {
+            ends = try admin.bounds(of: positions.keys.sorted(), timeout: .seconds(10))
+                .filter { $0.value.low < $0.value.high }.mapValues(\.high)
+        } catch {
+            throw kafka.problem(error)
+        }
+        let start = ContinuousClock.now
+        var lastNews = start
+        while let behind = ends.first(where: { positions[$0.key] ?? 0 < $0.value })?.key {
+            if stop() { throw Problem(.interrupted, "interrupted; nothing was done") }
+            let records = try poll(.milliseconds(100))
+            for record in records { try take(record) }
+            if !records.isEmpty { lastNews = .now }
+            if .now - start > limit { return false }
+            if .now - lastNews > Self.quiet {
+                throw Problem(
+                    .away, "Kafka at \(kafka.configuration.bootstrapServers) gives nothing more of \(behind).",
+                    "Try again when it is well.")
+            }
+        }
+        return true
+    }
+
+    func close() { tail.close() }
+}

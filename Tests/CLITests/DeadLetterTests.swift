@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+import Testing
+import WireJSON
+
+@testable import CLI
+
+/// A letter of the link service.
+func letter(
+    _ partition: Int32, _ offset: Int64, key: String? = "demo/ada", at time: Int64 = 1000,
+    type: String? = "link.request",
+    headers: [Header] = [], letter: [Header] = []
+) throws -> Letter {
+    let attributes = EventAttributes(
+        id: "id-\(partition)-\(offset)", source: "s", type: CommandType.fullName(type ?? ""), appID: "demo")
+    let value = try CloudEvent(attributes: attributes, data: ["installId": "i"] as JSONValue).encoded()
+    let cause = DeadLetter(
+        reason: "KEY_EXPIRED", step: .authenticate, error: "e", topic: "identity.link.commands.v1", partition: 3,
+        offset: 70, timestampMs: 900, group: "g")
+    return try #require(
+        Letter(
+            KafkaRecord(
+                topicPartition: TopicPartition(topic: "identity.link.dlq.v1", partition: partition), offset: offset,
+                timestampMs: time, key: key.map { Array($0.utf8) }, value: type == nil ? [0xFF] : value,
+                headers: headers + cause.headers(now: Timestamp(milliseconds: time)) + letter), of: "link"))
+}
+
+@Suite struct LetterTests {
+    @Test func lettersHaveNamesThatCanBeTyped() {
+        let id = LetterID(service: "link", partition: 9, offset: 12)
+        #expect("\(id)" == "link/9@12" && LetterID(argument: "link/9@12") == id)
+        for text in [
+            "", "link", "link/9", "link@9", "link/9@", "link/@1", "link/-1@2", "link/1@-2", "9@2", "link/1@2x",
+        ] {
+            #expect(LetterID(argument: text) == nil, "\(text)")
+        }
+    }
+
+    /// What the record had, and nothing of the letter, is sent again; also where a producer has used our names.
+    @Test func theRecordIsFoundInItsLetter() throws {
+        let odd = [Header("dlq_reason", "mine"), Header("x", nil), Header("signature", "no")]
+        let mark = Header(Letter.replayHeader, "identity.link.dlq.v1[0]@1")
+        let found = try letter(1, 2, headers: [mark] + odd)
+        #expect(found.headers == odd)
+        #expect(found.reason == "KEY_EXPIRED" && found.origin.partition == 3 && found.originOffset == 70)
+        #expect(found.attributes?.id == "id-1-2" && found.signer == nil && found.isCommand)
+        #expect(found.told == "rejected UNAUTHENTICATED" && found.replayMark == "identity.link.dlq.v1[1]@2")
+        let broken = try letter(1, 3, type: nil)
+        #expect(broken.attributes == nil && broken.unreadable?.reason == .notUTF8 && broken.told == nil)
+        #expect(broken.app == "demo")
+        let cut = try letter(1, 4, letter: [Header("dlq_value_bytes", "300000")])
+        #expect(cut.isCut && cut.wholeSize == 300_000)
+    }
+
+    @Test func lettersAreChosen() throws {
+        let ada = try letter(0, 0, at: 5000)
+        let cases: [(LetterChoice, Bool)] = [
+            (LetterChoice(), true), (LetterChoice(ids: [ada.id]), true),
+            (LetterChoice(ids: [LetterID(service: "link", partition: 0, offset: 1)]), false),
+            (LetterChoice(services: ["user"]), false), (LetterChoice(reason: "key_expired"), true),
+            (LetterChoice(reason: "NOT_JSON"), false), (LetterChoice(app: "demo"), true),
+            (LetterChoice(app: "shop"), false), (LetterChoice(key: "demo/*"), true),
+            (LetterChoice(key: "demo/eva"), false), (LetterChoice(type: "link.request"), true),
+            (LetterChoice(type: "link.query"), false), (LetterChoice(since: Timestamp(milliseconds: 5001)), false),
+            (LetterChoice(until: Timestamp(milliseconds: 4999)), false),
+            (LetterChoice(since: Timestamp(milliseconds: 5000), until: Timestamp(milliseconds: 5000)), true),
+        ]
+        for (choice, isMeant) in cases { #expect(choice.contains(ada) == isMeant, "\(choice)") }
+        #expect(LetterChoice().isEmpty && !LetterChoice(services: ["link"]).isEmpty)
+    }
+
+    @Test func groupsCountWhatIsOpen() throws {
+        var handled = HandledLetters()
+        let letters = try (0..<3).map { try letter(0, $0, at: 1000 * ($0 + 1)) }
+        handled.take(
+            LetterHandling(.dismissed, letters[1].place, id: "h", run: "r", by: "eva", note: "test", time: 9000))
+        let groups = LetterGroup.groups(letters.map { HandledLetter(letter: $0, state: handled[$0.place]) })
+        #expect(groups.count == 1 && groups[0].letters.count == 3 && groups[0].open == 2)
+        let lines = LetterTable(now: Timestamp(milliseconds: 61_000)).groups(groups)
+        #expect(lines[0] == "SERVICE  REASON       STEP          LETTERS  OPEN  OLDEST  NEWEST  APPS (KEYS)")
+        #expect(
+            lines[1] == "link     KEY_EXPIRED  authenticate        3     2  1 min   58 s    demo"
+                + "         -> give the key a new end, then replay; or replay --sign-as")
+    }
+
+    @Test func anEditIsCheckedAsAServiceWould() throws {
+        let edit = try #require(LetterEdit(try letter(0, 0, type: "link.requst")))
+        #expect(edit.text == "{\n  \"type\": \"link.requst\",\n  \"data\": {\n    \"installId\": \"i\"\n  }\n}\n")
+        func reason(_ text: String) -> String? {
+            do throws(Hindrance) {
+                _ = try edit.command(text)
+                return nil
+            } catch {
+                return error.reason
+            }
+        }
+        #expect(reason(edit.text) == "UNKNOWN_TYPE" && reason("{") == "NOT_JSON" && reason("{}") == "INVALID_REQUEST")
+        #expect(reason(#"{"type":"link.request","data":{"installId":"i"}}"#) == "INVALID_REQUEST")
+        #expect(reason(#"{"type":"user.get","data":{"installId":"i"}}"#) == "UNKNOWN_TYPE")
+        let good = try edit.command(#"{"type":"link.request","data":{"installId":"i","externalId":"eva"}}"#)
+        #expect(good.event.attributes.id == "id-0-0" && good.key == Array("demo/eva".utf8))
+        #expect(LetterEdit(try letter(0, 1, type: nil)) == nil)
+        #expect(
+            LetterEdit.difference("a\nb\nc\n", "a\nx\nc\nd\n") == ["  a", "- b", "+ x", "  c", "+ d"])
+    }
+}
+
+/// Order and stops.
+@Suite struct ReplayPlanTests {
+    @Test func lettersOfAKeyGoOneAfterTheOther() throws {
+        let letters = try [letter(0, 0), letter(0, 1), letter(1, 0, key: "demo/eva"), letter(2, 0, key: nil)]
+        var plan = ReplayPlan(letters, keepsGoing: false)
+        #expect(plan.laneCount == 3)
+        let now = ContinuousClock.now
+        let first = try [plan.next(now: now), plan.next(now: now), plan.next(now: now)].map { try #require($0) }
+        #expect(Set(first) == Set([letters[0].id, letters[2].id, letters[3].id]))
+        #expect(plan.next(now: now) == nil && !plan.isDone)
+        plan.postpone(letters[2].id, until: now + .seconds(1))
+        plan.finish(letters[0].id, isGood: true)
+        #expect(plan.next(now: now) == letters[1].id)
+        plan.finish(letters[1].id, isGood: true)
+        plan.finish(letters[3].id, isGood: true)
+        #expect(plan.next(now: now) == nil && !plan.isDone)
+        #expect(plan.next(now: now + .seconds(1)) == letters[2].id)
+        plan.finish(letters[2].id, isGood: true)
+        #expect(plan.isDone && plan.left.isEmpty && plan.stopped.isEmpty)
+    }
+
+    @Test(arguments: [false, true]) func aKeyStopsAtTheFirstThatFails(_ keepsGoing: Bool) throws {
+        let letters = try (0..<3).map { try letter(0, $0) }
+        var plan = ReplayPlan(letters, keepsGoing: keepsGoing)
+        let first = plan.next(now: .now)
+        #expect(first == letters[0].id)
+        plan.finish(letters[0].id, isGood: false)
+        #expect(plan.isDone != keepsGoing)
+        #expect(plan.stopped.map(\.letter) == (keepsGoing ? [] : [letters[1].id, letters[2].id]))
+        plan.close()
+        #expect(plan.isDone && plan.next(now: .now) == nil && plan.left.count == (keepsGoing ? 2 : 0))
+    }
+
+    /// A clock that goes back changes no order within a partition.
+    @Test func lettersComeInTheOrderOfTheirPartitions() throws {
+        let letters = try [letter(0, 0, at: 500), letter(0, 1, at: 100), letter(1, 0, at: 300), letter(1, 1, at: 900)]
+        let order = ReplayPlan.inOrder(letters.shuffled()).map(\.id)
+        #expect(order == [letters[2], letters[0], letters[1], letters[3]].map(\.id))
+    }
+}
