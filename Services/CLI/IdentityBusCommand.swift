@@ -16,6 +16,9 @@ struct IdentityBusCommand: ParsableCommand {
             The result goes to standard output, everything else to standard error. Exit status:
 
             \(ExitStatus.table)
+
+            --version --json is for programs. A shell completes what follows with the script that \
+            --generate-completion-script prints for bash, zsh or fish.
             """,
         version: ProgramVersion.line("identitybus"),
         subcommands: [

@@ -36,7 +36,10 @@ struct ProbeCommand: ParsableCommand {
     @Option(help: "The folder of that deployment.")
     var dataDir = ".identitybus"
 
-    @Option(parsing: .unconditional, help: "Seconds to wait for an answer.", transform: parsedCount)
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("Seconds to wait for an answer. Default: 2.", valueName: "seconds"),
+        transform: parsedCount)
     var timeout = 2
 
     @Flag(help: "Print one JSON line: the list of checks.")

@@ -25,7 +25,8 @@ struct SettingsCommand: ParsableCommand {
     var onlySet = false
 
     @Option(
-        name: .customLong("as"), help: "Only what a program reads: a service, gateway, or identitybus.",
+        name: .customLong("as"),
+        help: ArgumentHelp("Only what a program reads: a service, gateway, or identitybus.", valueName: "program"),
         completion: .list(serviceNames + ["gateway", "identitybus"]))
     var program: String?
 

@@ -4,6 +4,7 @@
 import json
 import re
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +56,10 @@ def test_every_limit_is_one_that_programs_refuse_beyond() -> None:
     readable = {name: row for name, row in settings({}).items() if "least" in row}
     assert len(readable) > 10
     keys = {"KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1", "IDENTITYBUS_INTERNAL_KEY": "0123456789abcdef" * 2}
-    for name, row in readable.items():
-        program = next(one for one in ("sync", "gateway") if {
-            "sync": {"services", "sync"}, "gateway": {"gateway"}}[one] & set(row["readers"]))
+
+    def refusal(name: str) -> None:
+        row = readable[name]
+        program = "sync" if {"services", "sync"} & set(row["readers"]) else "gateway"
         wrong = str(row["most"] + 1)
         answer = subprocess.run(
             [binary(f"identitybus-{program}")], env=clean_environment() | keys | {name: wrong}, capture_output=True,
@@ -65,6 +67,9 @@ def test_every_limit_is_one_that_programs_refuse_beyond() -> None:
         assert answer.returncode == 78, answer
         assert answer.stderr == (
             f"identitybus-{program}: {name}: {wrong} is not a whole number from {row['least']} to {row['most']}\n")
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(refusal, readable))
 
 
 def test_values_are_shown_and_secrets_are_not(tmp_path: Path) -> None:

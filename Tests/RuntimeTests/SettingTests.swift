@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Apps
+import Logging
+import Observability
 import Testing
 
 @testable import Runtime

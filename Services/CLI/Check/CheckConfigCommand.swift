@@ -25,7 +25,8 @@ struct CheckConfigCommand: ParsableCommand {
     var file: String?
 
     @Option(
-        help: "The file that is in force: tells what would change.", completion: .file(extensions: ["yaml", "yml"]))
+        help: ArgumentHelp("The file that is in force: tells what would change.", valueName: "file"),
+        completion: .file(extensions: ["yaml", "yml"]))
     var against: String?
 
     @Flag(
