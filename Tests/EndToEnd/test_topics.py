@@ -157,6 +157,19 @@ def test_a_missing_topic_is_waited_for(make_deployment: Make) -> None:
     deployment.broker.delete_all(prefix)
 
 
+def test_a_gateway_waits_for_its_reply_topic(make_deployment: Make) -> None:
+    deployment = make_deployment(kind=GatewayDeployment)
+    assert isinstance(deployment, GatewayDeployment)
+    prefix = f"{fresh('never')}."
+    topic = f"{prefix}identity.replies.gateway.v1"
+    gateway = deployment.gateway(TOPIC_CREATE="never", TOPIC_PREFIX=prefix).start()
+    missing(gateway, f"topic {topic} does not exist")
+    deployment.broker.create([topic])
+    gateway.wait_ready()
+    assert gateway.stop() == 0
+    deployment.broker.delete_all(prefix)
+
+
 @KAFKA_ONLY
 def test_topics_are_made_from_the_properties(gateway_deployment: GatewayDeployment) -> None:
     """All but one; then that one too, by the tool. Weak ones are told with what may come of it."""
