@@ -411,3 +411,13 @@ def test_who_makes_topics_needs_the_right_to_each(five: GatewayDeployment) -> No
         assert not [line for process in processes.values() for line in process.complaints()
                     if "topics.down" not in line and "topics.still" not in line]
     rights.take(*everybodys)
+
+
+@USERS_ONLY
+def test_who_sees_no_topics_makes_none(five: GatewayDeployment) -> None:
+    """Kafka does not tell a stranger what is missing."""
+    environment = five.environment() | as_user("link")
+    answer = tool("topics", environment=environment)
+    assert answer.returncode == 3 and answer.stdout.endswith(" hidden.\n") and "(Describe)" in answer.stdout, answer
+    answer = tool("topics", "--create", environment=environment)
+    assert answer.returncode == 77 and "Kafka user link may not see" in answer.stderr and not answer.stdout, answer
