@@ -101,7 +101,8 @@ import Testing
     }
 
     @Test func aNewerStoreIsRefusedWhoeverMigrates() throws {
-        let database = try TestStore(.sqlite).open()
+        let store = try TestStore(.sqlite)
+        let database = try store.open()
         try Self.newer.bringUpToDate(database)
         for time in MigrationTime.allCases {
             #expect(throws: SchemaMismatch.self) { try Self.older.bringUpToDate(database, at: time) }

@@ -17,8 +17,9 @@ struct MigrateCommand: ParsableCommand {
             Services do this at their start, unless MIGRATE=never, or their role has no right to. Run it as the owner of the \
             database before the new version starts:
 
-              DATABASE_URL=postgresql://owner@db/ib identitybus migrate --dry-run
-              DATABASE_URL=postgresql://owner@db/ib identitybus migrate --grant link=ib_link,user=ib_user
+              export DATABASE_URL=postgresql://owner@db/ib
+              identitybus migrate --dry-run
+              identitybus migrate --grant link=ib_link,user=ib_user
 
             A role named by --grant gets what its service needs, and no more: USAGE of its schema, and SELECT, INSERT, \
             UPDATE, DELETE and TRUNCATE on its tables, also on those that later versions make. Done again, it has nothing to \

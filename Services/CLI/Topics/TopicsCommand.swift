@@ -17,10 +17,10 @@ struct TopicsCommand: ParsableCommand {
             JOURNAL_RETENTION_HOURS) and the apps file: give both as the services have them. --format and --acls write \
             it for others to carry out, and need no Kafka.
 
-              identitybus topics                                                    what is there, and what is wrong
-              identitybus topics --create                                           make what is missing
-              identitybus topics --format terraform >topics.tf.json                 for who makes topics by other means
-              identitybus topics --acls --principal link=User:ib-link,user=User:ib-user >rights.sh
+              identitybus topics
+              identitybus topics --create
+              identitybus topics --format terraform >topics.tf.json
+              identitybus topics --acls --principal link=User:a,gateway=User:b >acls.sh
 
             Exit status 3: a topic is missing, weak, without a leader, or hidden from this Kafka user.
             """)
