@@ -278,7 +278,7 @@ def test_doctor_of_settings(shell: dict[str, str], tmp_path: Path) -> None:
               "IDENTITYBUS_INTERNAL_KEY and IDENTITYBUS_INTERNAL_KEY_FILE are both set")
     without = {name: text for name, text in shell.items() if name != "IDENTITYBUS_INTERNAL_KEY"}
     is_defect(doctor(without, "--as", "link", "--data-dir", str(tmp_path)), "config.settings", None, "INTERNAL_KEY is not set")
-    is_defect(look(KAFKA_SASL_MECHANISM="PLAIN", KAFKA_SECURITY_PROTOCOL="SASL_SSL"), "config.settings", None,
+    is_defect(look(KAFKA_SASL_MECHANISM="PLAIN", KAFKA_SECURITY_PROTOCOL="SASL_SSL", KAFKA_SASL_USERNAME=""), "config.settings", None,
               "KAFKA_SASL_USERNAME is not set")
     # All at once.
     both = look(BATCH_SIZE="many", LOG_LEVEL="loud", KAFKA_BOOTSTRAP_SERVERS="nowhere")
