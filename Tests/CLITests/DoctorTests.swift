@@ -29,11 +29,11 @@ import WireJSON
         let now = try #require(Timestamp(rfc3339: "2030-01-31T12:00:00.5Z"))
         #expect(
             report.lines(version: "IdentityBus 1", now: now) == [
-                "IdentityBus 1   2030-01-31 12:00:00Z", "Configuration", "  ok    settings        31 variables read",
+                "IdentityBus 1   2030-01-31 12:00:00Z", "Configuration", "  ok    settings          31 variables read",
                 "Kafka   b-1:9096   SASL_SSL",
-                "  FAIL  sign in         it refuses the password\\u000aof \\u001b[2Jus",
-                "                        Set another one.", "  skip  rights, topics     needs the broker", "PostgreSQL",
-                "  warn  room            connections 96 of 97", "  skip  clock     there is none",
+                "  FAIL  sign in           it refuses the password\\u000aof \\u001b[2Jus",
+                "                          Set another one.", "  skip  rights, topics    needs the broker", "PostgreSQL",
+                "  warn  room              connections 96 of 97", "  skip  clock             there is none",
                 "1 ok, 1 failed, 1 warning, 3 skipped",
             ])
     }
@@ -41,7 +41,7 @@ import WireJSON
     @Test func coloursAreAroundTheLevelAlone() {
         let report = DoctorReport(findings: [Self.findings[1]], isColoured: true)
         let line = report.lines(version: "x", now: .now)[2]
-        #expect(line.hasPrefix("  \u{1B}[31mFAIL\u{1B}[0m  sign in         it refuses"))
+        #expect(line.hasPrefix("  \u{1B}[31mFAIL\u{1B}[0m  sign in           it refuses"))
     }
 
     @Test func aLineOfJSONHasTheSameMembersForAll() throws {

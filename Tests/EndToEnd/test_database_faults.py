@@ -100,7 +100,7 @@ class Raiser:
         sql(
             database, "CREATE TABLE public.fault (state TEXT, command BYTEA)",
             """
-            CREATE FUNCTION public.fail() RETURNS trigger LANGUAGE plpgsql AS $$
+            CREATE FUNCTION public.fail() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
             DECLARE found TEXT;
             BEGIN
                 SELECT state INTO found FROM public.fault WHERE command IS NULL OR command = NEW.key;

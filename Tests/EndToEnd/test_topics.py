@@ -157,6 +157,19 @@ def test_a_missing_topic_is_waited_for(make_deployment: Make) -> None:
     deployment.broker.delete_all(prefix)
 
 
+def test_a_gateway_waits_for_its_reply_topic(make_deployment: Make) -> None:
+    deployment = make_deployment(kind=GatewayDeployment)
+    assert isinstance(deployment, GatewayDeployment)
+    prefix = f"{fresh('never')}."
+    topic = f"{prefix}identity.replies.gateway.v1"
+    gateway = deployment.gateway(TOPIC_CREATE="never", TOPIC_PREFIX=prefix).start()
+    missing(gateway, f"topic {topic} does not exist")
+    deployment.broker.create([topic])
+    gateway.wait_ready()
+    assert gateway.stop() == 0
+    deployment.broker.delete_all(prefix)
+
+
 @KAFKA_ONLY
 def test_topics_are_made_from_the_properties(gateway_deployment: GatewayDeployment) -> None:
     """All but one; then that one too, by the tool. Weak ones are told with what may come of it."""
@@ -398,3 +411,13 @@ def test_who_makes_topics_needs_the_right_to_each(five: GatewayDeployment) -> No
         assert not [line for process in processes.values() for line in process.complaints()
                     if "topics.down" not in line and "topics.still" not in line]
     rights.take(*everybodys)
+
+
+@USERS_ONLY
+def test_who_sees_no_topics_makes_none(five: GatewayDeployment) -> None:
+    """Kafka does not tell a stranger what is missing."""
+    environment = five.environment() | as_user("link")
+    answer = tool("topics", environment=environment)
+    assert answer.returncode == 3 and answer.stdout.endswith(" hidden.\n") and "(Describe)" in answer.stdout, answer
+    answer = tool("topics", "--create", environment=environment)
+    assert answer.returncode == 77 and "Kafka user link may not see" in answer.stderr and not answer.stdout, answer

@@ -10,7 +10,7 @@ struct DoctorReport {
     var findings: [Finding]
     var isColoured = false
 
-    private static let titleWidth = 16
+    private static let titleWidth = 18
     private static let margin = String(repeating: " ", count: 2 + 6 + titleWidth)
 
     func lines(version: String, now: Timestamp) -> [String] {
@@ -49,7 +49,8 @@ struct DoctorReport {
         for finding in findings where !needs.contains(finding.message) { needs.append(finding.message) }
         return needs.map { need in
             let titles = findings.filter { $0.message == need }.map(\.id.title).joined(separator: ", ")
-            return "  \(word(.skip))\(titles)     \(need.harmless)"
+            let gap = String(repeating: " ", count: max(2, Self.titleWidth - titles.count))
+            return "  \(word(.skip))\(titles)\(gap)\(need.harmless)"
         }
     }
 

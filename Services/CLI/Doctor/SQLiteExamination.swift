@@ -21,14 +21,14 @@ struct SQLiteExamination: Sendable {
         guard access(folder, F_OK) == 0 else {
             // Where it is to be made.
             let parent = nearestFolder
-            guard access(parent, W_OK) == 0 else {
+            guard access("\(parent)/.", W_OK) == 0 else {
                 return [unusable(folder, "cannot be made: \(Self.words(errno))")]
                     .skippingRest(of: .sqlite, needs: "the folder")
             }
             return [.ok(.fileStore, "\(folder) is not there yet; services make it at their start", subject: folder)]
                 + [.skip(.fileSchema, needs: "a store")]
         }
-        guard access(folder, R_OK | W_OK | X_OK) == 0 else {
+        guard access("\(folder)/.", R_OK | W_OK | X_OK) == 0 else {
             return [unusable(folder, "cannot be used: \(Self.words(errno))")]
                 .skippingRest(of: .sqlite, needs: "the folder", but: [.fileRoom])
         }

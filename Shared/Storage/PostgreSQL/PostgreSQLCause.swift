@@ -102,7 +102,8 @@ extension PostgreSQLDatabase {
             let left = CInt(clamping: ContinuousClock.now.duration(to: end).inMilliseconds)
             guard left > 0, poll(&descriptor, 1, left) > 0 else { return nil }
             state = PQconnectPoll(handle)
-            if PQsslInUse(handle) == 1 { return shown(handle) }
+            // It is said to be in use while the handshake still goes on.
+            if PQsslInUse(handle) == 1, let shown = shown(handle) { return shown }
         }
         return nil
     }

@@ -115,9 +115,23 @@ def least_rights(service: str, environment: dict[str, str]) -> dict[str, str]:
     answer = subprocess.run(
         [binary("identitybus"), "migrate", "--service", service, "--grant", f"{service}={role}"],
         env=clean_environment() | environment, capture_output=True, text=True, timeout=60)
-    # A newer or damaged store is for the service to refuse.
     assert answer.returncode in (0, 69, 78), answer
+    if answer.returncode != 69:
+        with psycopg.connect(url, autocommit=True) as connection:
+            for sql in _more_rights(connection, f"identity_{service}", role, answer.returncode == 0):
+                connection.execute(sql)  # type: ignore[arg-type]
     return environment | {"DATABASE_URL": with_role(url, role)}
+
+
+def _more_rights(connection: psycopg.Connection[Row], schema: str, role: str, is_migrated: bool) -> list[str]:
+    """A store of another version is for the service to refuse, not for the tool. Who looks whether a disk is full that
+    holds other tables than usual has to be allowed to use it."""
+    known = connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", [schema]).fetchall()
+    rights = [] if is_migrated or not known else [
+        f"GRANT USAGE ON SCHEMA {schema} TO {role}",
+        f"GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON ALL TABLES IN SCHEMA {schema} TO {role}"]
+    [(space,)] = connection.execute("SHOW default_tablespace").fetchall()
+    return rights + ([f"GRANT CREATE ON TABLESPACE {space} TO {role}"] if space else [])
 
 
 class PostgresServer:
