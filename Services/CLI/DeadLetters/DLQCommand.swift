@@ -71,7 +71,7 @@ struct HandlingOptions: ParsableArguments {
     var by: String?
 
     var author: String {
-        by ?? "\(ProcessInfo.processInfo.environment["USER"] ?? NSUserName())@\(ProcessInfo.processInfo.hostName)"
+        by ?? "\(NSUserName())@\(ProcessInfo.processInfo.hostName)"
     }
 
     func checkedNote() throws -> String {

@@ -252,7 +252,7 @@ final class ReplayRun {
                 let reason = reply.reason ?? reply.status.rawValue.uppercased()
                 finish(letter, .spared(reason: reason), "it would be \(reply.status.rawValue)", isGood: false)
             } else if isLate(until) {
-                finish(letter, .left(reason: "UNANSWERED"), "nobody said what would happen", isGood: false)
+                finish(letter, .left(reason: "NO_ANSWER"), "nobody said what would happen", isGood: false)
             }
         case .claiming(let record, let since):
             if desk.log.hasRead(record) { try claimed(item.outgoing, since) }
