@@ -105,7 +105,6 @@ struct DLQListCommand: ParsableCommand {
     func run() throws {
         let interruption = Interruption()
         let desk = try LetterDesk(deployment) { interruption.isRequested }
-        defer { desk.close() }
         var choice = chosen.choice()
         let all = try desk.letters(choice)
         let shown = open ? all.filter(\.state.isOpen) : all
@@ -151,13 +150,11 @@ struct DLQDismissCommand: ParsableCommand {
         let interruption = Interruption()
         let choice = try chosen.choice(letters).orAll(all)
         let desk = try LetterDesk(deployment) { interruption.isRequested }
-        defer { desk.close() }
         let found = try desk.letters(choice)
         try desk.checkAll(letters, found)
         let open = found.filter(\.state.isOpen)
         try desk.checkActions(open.map(\.letter))
         let records = try RecordPost(desk.kafka)
-        defer { records.close() }
         var tokens: Set<Int> = []
         var written: [Letter] = []
         for handled in open where !interruption.isRequested {

@@ -72,7 +72,6 @@ struct DLQReplayCommand: ParsableCommand {
         let choice = try chosen.choice(letters).orAll(all)
         let post = try LetterPost(deployment, signAs: signAs, isForced: force)
         let desk = try LetterDesk(deployment) { interruption.isRequested }
-        defer { desk.close() }
         let found = try desk.letters(choice)
         try desk.checkAll(letters, found)
         let open = found.filter(\.state.isOpen)
@@ -137,7 +136,6 @@ struct DLQReplayCommand: ParsableCommand {
             }
         } else {
             let inquiry = try LetterInquiry(desk, letters, post)
-            defer { inquiry.close() }
             var bar = ProgressLine(total: letters.count)
             try inquiry.ask(letters, rate: rate, patience: .seconds(wait)) { letter, prospect, _ in
                 preview.prospects[letter.id] = prospect

@@ -132,12 +132,7 @@ final class ReplayRun {
     /// - Parameter progress: is called a few times a second.
     /// - Returns: the letters that were not taken in hand, and why.
     func run(progress: () -> Void) throws -> [ReplayResult] {
-        defer {
-            records.flush()
-            records.close()
-            answers.close()
-            traces.values.forEach { $0.close() }
-        }
+        defer { records.flush() }
         var stopped: ContinuousClock.Instant?
         while !plan.isDone {
             if stopped == nil, desk.stop() {
