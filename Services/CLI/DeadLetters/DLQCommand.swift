@@ -15,11 +15,11 @@ struct DLQCommand: ParsableCommand {
             A dead letter is a record that a service could not take, with the cause. It is open until somebody sends it \
             again or dismisses it; that is written to identity.<service>.dlq-actions.v1, so that everybody sees it.
 
-              identitybus dlq list                                  what there is, by cause
-              identitybus dlq show link/9@0                         one letter, and what would become of it now
-              identitybus dlq replay --reason KEY_EXPIRED --dry-run what would become of them; nothing is done
+              identitybus dlq list
+              identitybus dlq show link/9@0
+              identitybus dlq replay --reason KEY_EXPIRED --dry-run
               identitybus dlq replay --reason KEY_EXPIRED --reason-text INC-4711
-              identitybus dlq edit link/5@0 --reason-text INC-4711  put its data right, then send it
+              identitybus dlq edit link/5@0 --reason-text INC-4711
               identitybus dlq dismiss link/10@0 --reason-text "load test"
             """,
         subcommands: [

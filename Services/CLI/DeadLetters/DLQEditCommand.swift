@@ -28,7 +28,7 @@ struct DLQEditCommand: ParsableCommand {
     @Flag(help: "Do not ask.")
     var yes = false
 
-    @Option(parsing: .unconditional, help: "Seconds to wait for the answer.", transform: parsedSeconds)
+    @Option(parsing: .unconditional, help: "Seconds to wait for the answer. Default: 40.", transform: parsedSeconds)
     var wait = 40.0
 
     @Flag(help: "Print one JSON object.")

@@ -47,14 +47,16 @@ struct DLQReplayCommand: ParsableCommand {
     @Flag(help: "Send also what is known to become a dead letter again.")
     var force = false
 
-    @Option(parsing: .unconditional, help: "Letters a second.", transform: parsedRate)
+    @Option(parsing: .unconditional, help: "Letters a second. Default: 50.", transform: parsedRate)
     var rate = 50.0
 
-    @Option(parsing: .unconditional, help: "Letters of different keys in hand at once.", transform: parsedCount)
+    @Option(
+        parsing: .unconditional, help: "Letters of different keys in hand at once. Default: 20.", transform: parsedCount
+    )
     var batch = 20
 
     @Option(
-        parsing: .unconditional, help: "Seconds to wait for each answer.", transform: parsedSeconds)
+        parsing: .unconditional, help: "Seconds to wait for each answer. Default: 40.", transform: parsedSeconds)
     var wait = 40.0
 
     @Flag(help: "Print one JSON object a letter.")

@@ -26,7 +26,7 @@ struct DLQShowCommand: ParsableCommand {
     @Flag(help: "Do not ask a service what would happen: write nothing to Kafka.")
     var noQuestions = false
 
-    @Option(parsing: .unconditional, help: "Seconds to wait for that.", transform: parsedSeconds)
+    @Option(parsing: .unconditional, help: "Seconds to wait for that. Default: 40.", transform: parsedSeconds)
     var wait = 40.0
 
     @Flag(help: "Print one JSON object.")
