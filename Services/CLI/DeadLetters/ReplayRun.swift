@@ -100,6 +100,8 @@ final class ReplayRun {
     private var work: [LetterID: Work] = [:]
     private var traces: [String: ReplayTrace] = [:]
     private var notes: Set<Int> = []
+    /// Others' claims, and since when we have seen them.
+    private var claims: [String: ContinuousClock.Instant] = [:]
     private var nextSend = ContinuousClock.now
     private var edited: [LetterID: Outgoing] = [:]
     private let tell: (ReplayResult) -> Void
@@ -189,9 +191,7 @@ final class ReplayRun {
         guard let letter = letters[id] else { return plan.finish(id, isGood: true) }
         let state = desk.log[letter]
         if let closing = state.closing { return watch(letter, closing, state.answer?.answer) }
-        if let claim = state.claim, claim.run != desk.log.run,
-            !HandledLetters.isOver(claim, at: Timestamp.now.milliseconds - 200)
-        {
+        if let claim = state.claim, claim.run != desk.log.run, mayHold(claim) {
             return plan.postpone(id, until: .now + .milliseconds(250))
         }
         do {
@@ -206,6 +206,15 @@ final class ReplayRun {
         } catch let hindrance as Hindrance {
             finish(letter, .left(reason: hindrance.reason), hindrance.words, isGood: false)
         }
+    }
+
+    /// Whether somebody else's claim seems to hold. What the log says counts in the end; a clock of ours that is wrong only
+    /// makes us ask too often, or wait for as long as a claim holds.
+    private func mayHold(_ claim: LetterHandling) -> Bool {
+        let since = claims[claim.id] ?? .now
+        claims[claim.id] = since
+        return !HandledLetters.isOver(claim, at: Timestamp.now.milliseconds - 200)
+            && .now - since < .milliseconds(HandledLetters.lease + 200)
     }
 
     /// Somebody has done it. What is behind it waits for the answer.
