@@ -29,7 +29,8 @@ import WireJSON
         _ name: String, _ state: TopicState = TopicState(partitions: 12, replicas: 3),
         _ changes: [String: String] = [:], refusal: KafkaError? = nil, brokers: Int = 3
     ) throws -> TopicSurvey.Finding {
-        let topic = try #require(try Self.topics().all.first { $0.spec.name == name })
+        let environment = ["DEAD_LETTER_RETENTION_HOURS": "336"]
+        let topic = try #require(try Self.topics(environment).all.first { $0.spec.name == name })
         return TopicSurvey.Finding(
             topic, state, settings: refusal == nil && state.exists ? Self.good.merging(changes) { $1 } : [:],
             refusal: refusal, brokers: brokers)
@@ -108,11 +109,11 @@ import WireJSON
     @Test func aShellMakesThem() throws {
         let lines = TopicWriter(try Self.topics(["TOPIC_REPLICATION_FACTOR": "1"]), cluster: "k").text(.sh)
             .split(separator: "\n")
-        #expect(lines.count == 1 + 19 && lines[0].hasPrefix("# B is"))
+        #expect(lines.count == 1 + 23 && lines[0].hasPrefix("# B is"))
         #expect(
-            lines[2] == #"kafka-topics --bootstrap-server "$B" --create --if-not-exists "#
+            lines[3] == #"kafka-topics --bootstrap-server "$B" --create --if-not-exists "#
                 + "--topic identity.link.dlq.v1 --partitions 12 --replication-factor 1 --config cleanup.policy=delete "
-                + "--config max.message.bytes=3000000")
+                + "--config max.message.bytes=3000000 --config retention.ms=2592000000")
     }
 
     @Test func terraformReadsJSON() throws {
@@ -127,7 +128,7 @@ import WireJSON
     @Test func strimziNamesResourcesInItsOwnWay() throws {
         let documents = TopicWriter(try Self.topics(Self.settings), cluster: "prod").text(.strimzi)
             .components(separatedBy: "\n---\n")
-        #expect(documents.count == 19)
+        #expect(documents.count == 23)
         #expect(
             documents[0] == """
                 apiVersion: kafka.strimzi.io/v1beta2

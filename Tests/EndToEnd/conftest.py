@@ -73,7 +73,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 # Modules whose tests share nothing that is costly to make.
 APART = ("test_chaos.py", "test_user_chaos.py", "test_verification_faults.py", "test_outages.py",
          "test_database_faults.py", "test_process_faults.py", "test_loads.py", "test_operate_injuries.py",
-         "test_migrate.py")
+         "test_migrate.py", "test_dlq.py")
 
 
 def shared(nodeid: str) -> str:

@@ -57,7 +57,6 @@ final class AnswerBoard {
         asked[question, default: []].append((record.timestampMs, reply))
     }
 
-    func close() { scan?.close() }
 }
 
 /// Looks on a commands topic for what was sent again by somebody who has not said so.
@@ -81,5 +80,4 @@ final class ReplayTrace {
         return found[letter.replayMark]
     }
 
-    func close() { scan.close() }
 }

@@ -15,11 +15,11 @@ struct DLQCommand: ParsableCommand {
             A dead letter is a record that a service could not take, with the cause. It is open until somebody sends it \
             again or dismisses it; that is written to identity.<service>.dlq-actions.v1, so that everybody sees it.
 
-              identitybus dlq list                                  what there is, by cause
-              identitybus dlq show link/9@0                         one letter, and what would become of it now
-              identitybus dlq replay --reason KEY_EXPIRED --dry-run what would become of them; nothing is done
+              identitybus dlq list
+              identitybus dlq show link/9@0
+              identitybus dlq replay --reason KEY_EXPIRED --dry-run
               identitybus dlq replay --reason KEY_EXPIRED --reason-text INC-4711
-              identitybus dlq edit link/5@0 --reason-text INC-4711  put its data right, then send it
+              identitybus dlq edit link/5@0 --reason-text INC-4711
               identitybus dlq dismiss link/10@0 --reason-text "load test"
             """,
         subcommands: [
@@ -71,7 +71,7 @@ struct HandlingOptions: ParsableArguments {
     var by: String?
 
     var author: String {
-        by ?? "\(ProcessInfo.processInfo.environment["USER"] ?? NSUserName())@\(ProcessInfo.processInfo.hostName)"
+        by ?? "\(NSUserName())@\(ProcessInfo.processInfo.hostName)"
     }
 
     func checkedNote() throws -> String {
@@ -105,7 +105,6 @@ struct DLQListCommand: ParsableCommand {
     func run() throws {
         let interruption = Interruption()
         let desk = try LetterDesk(deployment) { interruption.isRequested }
-        defer { desk.close() }
         var choice = chosen.choice()
         let all = try desk.letters(choice)
         let shown = open ? all.filter(\.state.isOpen) : all
@@ -151,13 +150,11 @@ struct DLQDismissCommand: ParsableCommand {
         let interruption = Interruption()
         let choice = try chosen.choice(letters).orAll(all)
         let desk = try LetterDesk(deployment) { interruption.isRequested }
-        defer { desk.close() }
         let found = try desk.letters(choice)
         try desk.checkAll(letters, found)
         let open = found.filter(\.state.isOpen)
         try desk.checkActions(open.map(\.letter))
         let records = try RecordPost(desk.kafka)
-        defer { records.close() }
         var tokens: Set<Int> = []
         var written: [Letter] = []
         for handled in open where !interruption.isRequested {

@@ -28,7 +28,7 @@ struct DLQEditCommand: ParsableCommand {
     @Flag(help: "Do not ask.")
     var yes = false
 
-    @Option(parsing: .unconditional, help: "Seconds to wait for the answer.", transform: parsedSeconds)
+    @Option(parsing: .unconditional, help: "Seconds to wait for the answer. Default: 40.", transform: parsedSeconds)
     var wait = 40.0
 
     @Flag(help: "Print one JSON object.")
@@ -49,7 +49,6 @@ struct DLQEditCommand: ParsableCommand {
         try confirm(edit, text, outgoing)
         let interruption = Interruption()
         let desk = try LetterDesk(deployment) { interruption.isRequested }
-        defer { desk.close() }
         let handled = try desk.letter(letter)
         try desk.checkActions([handled.letter])
         var report = ReplayReport(by: handling.author, note: note, isJSON: json)
@@ -64,7 +63,6 @@ struct DLQEditCommand: ParsableCommand {
     /// The letter, and what signs it: known to be good before somebody takes the trouble.
     private func open() throws -> (Letter, LetterPost) {
         let desk = try LetterDesk(deployment) { false }
-        defer { desk.close() }
         let handled = try desk.letter(letter)
         let found = handled.letter
         guard handled.state.isOpen else {

@@ -47,14 +47,16 @@ struct DLQReplayCommand: ParsableCommand {
     @Flag(help: "Send also what is known to become a dead letter again.")
     var force = false
 
-    @Option(parsing: .unconditional, help: "Letters a second.", transform: parsedRate)
+    @Option(parsing: .unconditional, help: "Letters a second. Default: 50.", transform: parsedRate)
     var rate = 50.0
 
-    @Option(parsing: .unconditional, help: "Letters of different keys in hand at once.", transform: parsedCount)
+    @Option(
+        parsing: .unconditional, help: "Letters of different keys in hand at once. Default: 20.", transform: parsedCount
+    )
     var batch = 20
 
     @Option(
-        parsing: .unconditional, help: "Seconds to wait for each answer.", transform: parsedSeconds)
+        parsing: .unconditional, help: "Seconds to wait for each answer. Default: 40.", transform: parsedSeconds)
     var wait = 40.0
 
     @Flag(help: "Print one JSON object a letter.")
@@ -72,7 +74,6 @@ struct DLQReplayCommand: ParsableCommand {
         let choice = try chosen.choice(letters).orAll(all)
         let post = try LetterPost(deployment, signAs: signAs, isForced: force)
         let desk = try LetterDesk(deployment) { interruption.isRequested }
-        defer { desk.close() }
         let found = try desk.letters(choice)
         try desk.checkAll(letters, found)
         let open = found.filter(\.state.isOpen)
@@ -137,7 +138,6 @@ struct DLQReplayCommand: ParsableCommand {
             }
         } else {
             let inquiry = try LetterInquiry(desk, letters, post)
-            defer { inquiry.close() }
             var bar = ProgressLine(total: letters.count)
             try inquiry.ask(letters, rate: rate, patience: .seconds(wait)) { letter, prospect, _ in
                 preview.prospects[letter.id] = prospect

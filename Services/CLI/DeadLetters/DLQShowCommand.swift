@@ -26,7 +26,7 @@ struct DLQShowCommand: ParsableCommand {
     @Flag(help: "Do not ask a service what would happen: write nothing to Kafka.")
     var noQuestions = false
 
-    @Option(parsing: .unconditional, help: "Seconds to wait for that.", transform: parsedSeconds)
+    @Option(parsing: .unconditional, help: "Seconds to wait for that. Default: 40.", transform: parsedSeconds)
     var wait = 40.0
 
     @Flag(help: "Print one JSON object.")
@@ -40,7 +40,6 @@ struct DLQShowCommand: ParsableCommand {
     func run() throws {
         let interruption = Interruption()
         let desk = try LetterDesk(deployment) { interruption.isRequested }
-        defer { desk.close() }
         let found = try desk.letter(letter)
         let post = try LetterPost(deployment, signAs: signAs)
         var story = LetterStory(found, showsSecrets: showSecrets)
@@ -57,7 +56,6 @@ struct DLQShowCommand: ParsableCommand {
                 }
             } else {
                 let inquiry = try LetterInquiry(desk, [found.letter], post)
-                defer { inquiry.close() }
                 try inquiry.ask([found.letter], rate: 50, patience: .seconds(wait)) { story.take($1, $2) }
             }
         }
@@ -92,7 +90,6 @@ struct LetterPast {
         let scan = try TopicScan(
             desk.kafka, desk.admin, TopicScan.partitions(desk.existing.filter { wanted.contains($0.key) }),
             from: .time(start))
-        defer { scan.close() }
         var found: (time: Int64, reply: ReceivedReply)?
         try scan.catchUp(within: Self.limit, unless: desk.stop) { record in
             guard let value = record.value, let envelope = try? JSONValue(parsing: value),
@@ -112,7 +109,6 @@ struct LetterPast {
             desk.existing[letter.origin.topic] != nil
         else { return nil }
         let scan = try TopicScan(desk.kafka, desk.admin, letter.origin, at: letter.originOffset + 1)
-        defer { scan.close() }
         var (count, types): (Int, Set<String>) = (0, [])
         let isAll = try scan.catchUp(within: Self.limit, unless: desk.stop) { record in
             guard record.key == key, record.header(Letter.replayHeader) == nil else { return }
@@ -131,7 +127,6 @@ struct LetterPast {
         let scan = try TopicScan(
             desk.kafka, desk.admin, [TopicPartition(topic: topic, partition: LetterHandling.partition)],
             from: .beginning)
-        defer { scan.close() }
         var found: [LetterHandling] = []
         try scan.catchUp(unless: desk.stop) { record in
             guard let handling = LetterHandling(record), handling.letter == letter.place else { return }

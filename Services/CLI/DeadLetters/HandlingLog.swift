@@ -56,7 +56,6 @@ final class HandlingLog {
             key: Array("\(letter.id.partition)@\(letter.id.offset)".utf8), now: .now)
     }
 
-    func close() { scan?.close() }
 }
 
 /// Writes records, and says what became of them.
@@ -127,5 +126,4 @@ final class RecordPost {
         return rights.contains(error.code) ? kafka.noRight(to: "write", "Write", [topic]) : kafka.problem(error)
     }
 
-    func close() { producer.close(timeout: .seconds(1)) }
 }

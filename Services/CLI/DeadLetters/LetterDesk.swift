@@ -7,7 +7,8 @@ import Messaging
 import Runtime
 import Supervision
 
-/// The dead letters of a deployment and what was done about them, as they stand in Kafka.
+/// The dead letters of a deployment and what was done about them, as they stand in Kafka. Its clients are not closed: the
+/// process ends, and waits for none.
 final class LetterDesk {
     let kafka: KafkaAccess
     let deployment: Deployment
@@ -49,7 +50,6 @@ final class LetterDesk {
         let partitions = TopicScan.partitions(existing.filter { names[$0.key] != nil })
         let scan = try TopicScan(
             kafka, admin, partitions, from: choice.since.map { .time($0) } ?? .beginning)
-        defer { scan.close() }
         try scan.catchUp(unless: stop) { record in
             guard let service = names[record.topicPartition.topic], let letter = Letter(record, of: service),
                 choice.contains(letter)
@@ -98,8 +98,4 @@ final class LetterDesk {
             Publications(try deployment.keys(), topics: deployment.topics))
     }
 
-    func close() {
-        log.close()
-        admin.close(timeout: .seconds(1))
-    }
 }

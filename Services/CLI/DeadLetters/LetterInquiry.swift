@@ -77,9 +77,4 @@ final class LetterInquiry {
         }
     }
 
-    func close() {
-        records.flush()
-        records.close()
-        answers.close()
-    }
 }

@@ -12,14 +12,19 @@ struct HandledLetter {
 
     /// What is to be said of it in a word.
     var status: String {
-        guard let closing = state.closing else { return state.claim == nil ? "open" : "in hand" }
+        guard let closing = state.closing else { return isInHand ? "in hand" : "open" }
         if closing.act == .dismissed { return "dismissed" }
         return "replayed"
     }
 
+    /// Whether somebody is about to send it, and not gone.
+    private var isInHand: Bool {
+        state.claim.map { !HandledLetters.isOver($0, at: Timestamp.now.milliseconds) } ?? false
+    }
+
     /// By whom, why and with what result; empty for one that is open.
     var detail: String {
-        guard let closing = state.closing ?? state.claim else { return "" }
+        guard let closing = state.closing ?? (isInHand ? state.claim : nil) else { return "" }
         let note = closing.note.map { " \"\($0)\"" } ?? ""
         let answer = closing.act == .sent ? ": \(state.answer?.answer?.text ?? "not answered yet")" : ""
         return "by \(closing.by)\(note)\(answer)"

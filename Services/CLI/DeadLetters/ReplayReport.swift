@@ -107,7 +107,11 @@ struct ReplayPreview {
         lines += outcomes
         lines += told
         let what = isAsked ? "nothing was done, services were only asked." : "nothing was sent, and nobody was asked."
-        return lines + ["\(what)  Do it: the same line with --reason-text \"…\" and without --dry-run"]
+        let newest = LetterTable.time(letters.map(\.record.timestampMs).max() ?? -1)
+        return lines + [
+            "\(what)  Do it: the same line with --reason-text \"…\" and without --dry-run;",
+            "with --until \(newest) what comes meanwhile is left out",
+        ]
     }
 
     private var outcomes: [String] {

@@ -90,5 +90,4 @@ final class TopicScan {
         return true
     }
 
-    func close() { tail.close() }
 }

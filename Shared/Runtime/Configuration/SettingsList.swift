@@ -148,6 +148,8 @@ extension Setting {
             "LOG_FORMAT", LogFormat.json, "text under `identitybus up`", by: everybody,
             "logs go to standard error; text has colours on a terminal"),
         Setting("NO_COLOR", .text("anything"), by: everyProgram, "no colours"),
+        Setting("VISUAL", .text("a program"), by: [.identitybus], "the editor of dlq edit"),
+        Setting("EDITOR", .text("a program"), nil, "vi", by: [.identitybus], "the same, where VISUAL is not set"),
         Setting(
             "IDENTITYBUS_COMMIT", .text("7 to 64 of 0-9a-f"), nil, "the image sets it", by: everyProgram,
             "the commit that the program was built from, where the build could not know it"),
