@@ -41,7 +41,7 @@ def commands() -> dict[str, list[dict[str, Any]]]:
 
 COMMANDS = commands()
 # What stands for an argument that has to be given; `x` for others.
-VALUES = {"app": "demo", "key-id": "demo-backend", "for": "gateway", "question": "ready"}
+VALUES = {"app": "demo", "key-id": "demo-backend", "for": "gateway", "question": "ready", "letter": "link/0@0"}
 # What makes a good line of a command, beside what has to be given.
 GOOD = {
     "send": ["link.query", "--app", "demo", "--key-id", "internal", "--data", '{"installId":"nobody"}', "--wait", "30"],
