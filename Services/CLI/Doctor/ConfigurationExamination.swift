@@ -138,7 +138,7 @@ struct ConfigurationExamination {
             findings.append(
                 .ok(
                     .apps,
-                    "\(path)  \(apps.count) app\(apps.count == 1 ? "" : "s"), \(keys) keys, digest "
+                    "\(path)  \(apps.count) app\(apps.count == 1 ? "" : "s"), \(keys) key\(keys == 1 ? "" : "s"), digest "
                         + source.digest.prefix(6), subject: path))
             self.apps = apps
             look(at: apps, path)
