@@ -32,7 +32,8 @@ import WireJSON
                 "IdentityBus 1   2030-01-31 12:00:00Z", "Configuration", "  ok    settings          31 variables read",
                 "Kafka   b-1:9096   SASL_SSL",
                 "  FAIL  sign in           it refuses the password\\u000aof \\u001b[2Jus",
-                "                          Set another one.", "  skip  rights, topics    needs the broker", "PostgreSQL",
+                "                          Set another one.", "  skip  rights, topics    needs the broker",
+                "PostgreSQL",
                 "  warn  room              connections 96 of 97", "  skip  clock             there is none",
                 "1 ok, 1 failed, 1 warning, 3 skipped",
             ])
