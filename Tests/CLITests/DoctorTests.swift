@@ -31,7 +31,7 @@ import WireJSON
             report.lines(version: "IdentityBus 1", now: now) == [
                 "IdentityBus 1   2030-01-31 12:00:00Z", "Configuration", "  ok    settings          31 variables read",
                 "Kafka   b-1:9096   SASL_SSL",
-                "  FAIL  sign in           it refuses the password\\u000aof \\u001b[2Jus",
+                "  FAIL  sign in           it refuses the password\\nof \\u001b[2Jus",
                 "                          Set another one.", "  skip  rights, topics    needs the broker",
                 "PostgreSQL",
                 "  warn  room              connections 96 of 97", "  skip  clock             there is none",

@@ -429,7 +429,8 @@ def test_doctor_of_a_sound_postgresql(store: Server, authority: Authority) -> No
 
 def test_doctor_of_a_postgresql_that_is_not_reached(store: Server) -> None:
     def look(place: str) -> Report:
-        return doctor(store.environment | {"DATABASE_URL": f"postgresql://u@{place}/x"}, "--as", "link")
+        url = f"postgresql://u@{place}/x?connect_timeout=2"
+        return doctor(store.environment | {"DATABASE_URL": url}, "--as", "link")
 
     is_defect(look("nosuch.invalid"), "postgresql.reachable", "name-not-resolved", "nosuch.invalid:5432")
     report = look(f"127.0.0.1:{free_port()}")
@@ -540,7 +541,7 @@ def test_doctor_waits_until_all_is_well(used: Deployment, shell: dict[str, str])
     assert re.search(r"^  skip  .*rights, topics, .* {2}needs the broker$", answer.stdout, re.MULTILINE), answer.stdout
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(doctor, broken, "--as", "link", "--wait", "60")
-        time.sleep(2)
+        time.sleep(1)
         with ending(Forward(port, used.broker.servers)):
             is_sound(waiting.result()._replace(seconds=0))
 

@@ -138,7 +138,7 @@ struct ConfigurationExamination {
             findings.append(
                 .ok(
                     .apps,
-                    "\(path)  \(apps.count) app\(apps.count == 1 ? "" : "s"), \(keys) keys, digest "
+                    "\(path)  \(apps.count) app\(apps.count == 1 ? "" : "s"), \(keys) key\(keys == 1 ? "" : "s"), digest "
                         + source.digest.prefix(6), subject: path))
             self.apps = apps
             look(at: apps, path)
@@ -146,7 +146,9 @@ struct ConfigurationExamination {
             findings.append(
                 .fail(
                     .apps, "\(error)", subject: path,
-                    fix: "Services refuse this file: those that run keep the one before, and none starts."))
+                    fix:
+                        "No service starts with it; those that run keep the one before. All of it: identitybus check-config \(path)"
+                ))
             findings += [.skip(.weakSecret, needs: "the apps file"), .skip(.keyExpiry, needs: "the apps file")]
         }
     }

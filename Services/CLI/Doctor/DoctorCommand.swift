@@ -21,7 +21,7 @@ struct DoctorCommand: ParsableCommand {
 
     @Option(
         name: .customLong("as"),
-        help: "Look with the eyes of this one: \(Role.allValueStrings.joined(separator: ", ")).")
+        help: ArgumentHelp("Look with the eyes of this one: a service, or the gateway.", valueName: "service"))
     var role: Role?
 
     @Option(
