@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from .broker import SERVICES, Broker
+from .broker import SERVICES, Broker, topics_of
 from .databases import Database
 from .deployment import Deployment
 from .http import Client
@@ -20,8 +20,7 @@ TOKEN_SECRET = SECRET_PREFIX + "of-the-tokens-of-demo"
 
 
 def topics() -> list[str]:
-    own = [f"identity.{name}.{kind}.v1" for name in SERVICES for kind in ("commands", "events", "dlq")]
-    return own + [f"identity.replies.{name}.v1" for name in [*SERVICES, "gateway"]]
+    return [*topics_of(*SERVICES), "identity.replies.gateway.v1"]
 
 
 class Gateway(Service):

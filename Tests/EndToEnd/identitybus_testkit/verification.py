@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from . import apps
-from .broker import Broker
+from .broker import Broker, topics_of
 from .bus import Bus, Collector
 from .commands import Command
 from .databases import Database
@@ -131,10 +131,7 @@ class ServiceBus(Bus):
 class VerificationDeployment(Deployment):
     def __init__(self, broker: Broker, directory: Path, database: Database, prefix: str | None = None) -> None:
         super().__init__(broker, directory, database, prefix)
-        names = [f"identity.{name}.{kind}.v1" for name in ("verification", "sync") for kind in ("commands", "events", "dlq")]
-        # What the two read, and where they send: sync has erasures finished by link and verification.
-        names += ["identity.link.commands.v1", "identity.replies.verification.v1", "identity.replies.sync.v1"]
-        broker.make_known([self.prefix + name for name in names])
+        broker.make_known([self.prefix + name for name in topics_of("verification", "sync")])
         apps.write(self.apps_file, verification_apps())
         self.verification = ServiceBus(broker, self.prefix, "verification")
         self.sync = ServiceBus(broker, self.prefix, "sync")
