@@ -114,13 +114,16 @@ struct RandomCommands: RandomSource {
         let number = chance(10) ? Int.random(in: 1...count, using: &random) : count
         let isService = chance(20)
         let scopes: Set<Scope> = chance(50) ? [.identitySync, .identityVouch, .admin] : [.identitySync]
-        let context = DecisionContext(
+        var context = DecisionContext(
             command: CommandKey(app: "demo", source: "test", id: CommandID("c\(number)")),
             app: AppSettings(id: "demo", sync: settings, verification: VerificationSettings(mode: mode)),
             principal: Principal(kind: isService ? .service : .apiKey("k"), scopes: scopes),
             now: Timestamp(milliseconds: now),
             moment: Moment(milliseconds: now - delay()))
+        // What services say has ids of its own, which no command has too: forwards follow from them.
+        let own = CommandKey(app: "demo", source: "identitybus/link", id: CommandID("r\(count)"))
         if !told.isEmpty, Int.random(in: 0..<8, using: &again) == 0 {
+            context.command = own
             return Step(command: .keepErased(told[Int.random(in: told.indices, using: &again)]), context: context)
         }
         if !forwards.isEmpty, chance(15) {
@@ -131,6 +134,7 @@ struct RandomCommands: RandomSource {
                         chance(50)
                             ? .init(verification: .init(sessions: 2)) : .init(link: .init(persons: 1, installs: 3)),
                         users: chance(20) ? [pick(Self.users)] : []) : nil)
+            context.command = own
             return Step(command: .answered(answer), context: context)
         }
         return Step(command: command(profiles, aliases), context: context)

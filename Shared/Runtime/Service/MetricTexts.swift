@@ -15,6 +15,7 @@ extension PrometheusRegistry.Configuration {
         for name in texts.keys where name.hasPrefix("kafka_") { configuration.maxAge[name] = .seconds(11) }
         configuration.maxAge["identity_oldest_undecided_seconds"] = .seconds(11)
         configuration.maxAge["identity_dead_letters"] = .seconds(20)
+        configuration.maxAge["identity_open_dead_letters"] = .seconds(20)
         configuration.maxAge["identity_oldest_dead_letter_seconds"] = .seconds(20)
         configuration.maxAge["identity_api_key_expires_timestamp_seconds"] = .seconds(60)
         return configuration
@@ -40,7 +41,8 @@ extension PrometheusRegistry.Configuration {
         "identity_forwards_asked_again_total": "Commands to other services sent once more because no answer had come.",
         "identity_oldest_undecided_seconds": "How long the oldest record has waited that is not decided yet.",
         "identity_dead_letters": "Records in the service's dead letter topic.",
-        "identity_oldest_dead_letter_seconds": "How long the oldest of them has been there; 0 for none.",
+        "identity_open_dead_letters": "Those of them that nobody has sent again or dismissed.",
+        "identity_oldest_dead_letter_seconds": "How long the oldest open one has been there; 0 for none.",
         "identity_apps_file_valid": "1 while the apps file as it is now is in force.",
         "identity_api_key_expires_timestamp_seconds": "When an app's key ends, in seconds since 1970.",
         "verification_session_lag_seconds":
