@@ -34,6 +34,8 @@ struct IdentityBusCommand: ParsableCommand {
     static func main() {
         // Behind `| head` a command ends as always, with a status that can be told, and not by a signal.
         signal(SIGPIPE, SIG_IGN)
+        StandardOutput.holdStreams()
+        Terminal.widenHelp()
         let arguments = Array(CommandLine.arguments.dropFirst())
         if let version = ProgramVersion.answer(to: arguments, of: "identitybus") {
             say(version)

@@ -48,7 +48,10 @@ struct SignCommand: ParsableCommand {
 
     func run() throws {
         let wireHeaders = try wireHeaders()
-        let value = Array(FileHandle.standardInput.readDataToEndOfFile())
+        guard let value = try? FileHandle.standardInput.readToEnd().map(Array.init) ?? [] else {
+            throw Problem(
+                .usage, "Standard input cannot be read.", "Give it the record's value: identitybus sign … < FILE")
+        }
         let secret = try deployment.secret(app: app, keyID: keyId)
         let header = Signature(keyID: keyId.text, secret: secret, topic: topic, headers: wireHeaders, value: value)
             .header

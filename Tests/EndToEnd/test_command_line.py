@@ -459,6 +459,24 @@ def test_a_version_that_cannot_be_written_is_an_error(name: str) -> None:
     assert answer.returncode == 74 and "cannot be written" in answer.stderr, answer
 
 
+@pytest.mark.parametrize("columns", ["20", "0", "-5"])
+def test_help_on_a_narrow_terminal(columns: str) -> None:
+    answer = subprocess.run(
+        [binary("identitybus"), "send", "--help"], env=clean_environment() | {"COLUMNS": columns}, capture_output=True,
+        text=True, timeout=60)
+    assert answer.returncode == 0 and "USAGE" in answer.stdout, answer
+
+
+def test_streams_that_are_closed_are_nobody_elses() -> None:
+    """No file of the program gets the number of a stream that it was started without."""
+    sign = f"{binary('identitybus')} sign --topic t --app demo --key-id demo-backend"
+    for closed, status in [("<&-", 0), (">&-", 74), ("2>&-", 0), ("<&- >&- 2>&-", 74)]:
+        answer = subprocess.run(
+            ["bash", "-c", f"{sign} {closed}"], env=clean_environment(), stdin=subprocess.DEVNULL, capture_output=True,
+            timeout=60)
+        assert answer.returncode == status, (closed, answer)
+
+
 def test_errors_that_cannot_be_written_change_no_status() -> None:
     with open("/dev/full", "w") as device:
         answer = subprocess.run(

@@ -8,6 +8,15 @@ public enum StandardOutput {
     /// The number of the system's error that ended it; 0 while there was none.
     private static let failure = Mutex<Int32>(0)
 
+    /// Takes the numbers of the standard streams that the program was started without, so that no file or socket gets one of
+    /// them and is written into. Writing to such a stream fails as before. To be called before anything is opened.
+    public static func holdStreams() {
+        for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) < 0 {
+            // The lowest number that is free.
+            _ = open("/dev/null", O_RDONLY)
+        }
+    }
+
     /// Writes a line. After a failure nothing more is written: a result with a hole is worse than one that ends.
     public static func write(_ line: String) {
         failure.withLock { failure in

@@ -47,6 +47,7 @@ public enum ServiceMain {
     /// Runs `body` and ends the process with the exit statuses above; what ended it is one line on standard error.
     /// `--version` is the only argument: the program prints its version and ends. Any other ends it with 64.
     public static func run(_ name: String, body: () async throws -> Void) async -> Never {
+        StandardOutput.holdStreams()
         let arguments = Array(CommandLine.arguments.dropFirst())
         if let version = ProgramVersion.answer(to: arguments, of: name) {
             StandardOutput.write(version)
