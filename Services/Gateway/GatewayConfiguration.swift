@@ -8,9 +8,9 @@ public struct GatewayConfiguration: Sendable {
     /// Kafka, topics, apps file, keys, health server and logs, as for every service.
     public var service: ServiceConfiguration
     /// Where the API is served.
-    public var host: String
-    /// 0: chosen by the kernel and logged.
-    public var port: Int
+    public var api: Place
+    /// Where the admin port is; `nil`: there is none.
+    public var admin: Place?
     /// How long a request waits for its reply.
     public var replyTimeout: Duration
     /// Requests that may wait for a reply at once.
@@ -31,6 +31,15 @@ public struct GatewayConfiguration: Sendable {
     /// PEM files; both or none.
     public var tls: TLSFiles?
 
+    /// An address and a port to listen on.
+    public struct Place: Sendable {
+        public var host: String
+        /// 0: chosen by the kernel and logged.
+        public var port: Int
+        /// The setting that names the port.
+        var variable: String
+    }
+
     public struct TLSFiles: Sendable {
         public var certificateChain: String
         public var privateKey: String
@@ -40,8 +49,14 @@ public struct GatewayConfiguration: Sendable {
     public init(environment: [String: String]) throws {
         service = try ServiceConfiguration(environment: environment, service: "gateway", derived: .gateway)
         let settings = EnvironmentSettings(environment)
-        host = settings.text("GATEWAY_HOST") ?? "127.0.0.1"
-        port = try settings.integer(.gatewayPort)
+        api = Place(
+            host: settings.text("GATEWAY_HOST") ?? "127.0.0.1", port: try settings.integer(.gatewayPort),
+            variable: "GATEWAY_PORT")
+        if settings.text("GATEWAY_ADMIN_PORT") != nil {
+            admin = Place(
+                host: settings.text("GATEWAY_ADMIN_HOST") ?? "127.0.0.1", port: try settings.integer(.adminPort),
+                variable: "GATEWAY_ADMIN_PORT")
+        }
         replyTimeout = .milliseconds(try settings.integer(.replyTimeout))
         maxInFlight = try settings.integer(.maxInFlight)
         maxConnections = try settings.integer(.maxConnections)

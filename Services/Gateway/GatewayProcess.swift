@@ -50,13 +50,15 @@ public enum GatewayProcess {
         let limits = RequestLimits(wrongCredentialsPerMinute: configuration.wrongCredentialsPerMinute)
         let api = API(
             bus: bus, secrets: secrets, limits: limits, replyTimeout: configuration.replyTimeout, now: { .now })
+        var places: [(Door, GatewayConfiguration.Place)] = [(.api, configuration.api)]
+        if let admin = configuration.admin { places.append((.admin, admin)) }
+        let servers: [any Service] = places.map { door, place in
+            APIServer(door: door, place: place, configuration: configuration, api: api, logger: logger)
+        }
         // Stopped in reverse: the API answers what is in progress while the bus still brings replies.
+        let services: [any Service] = [health, watch, FreedMemory(), bus] + servers
         var group = ServiceGroupConfiguration(
-            services: [
-                .init(service: health), .init(service: watch), .init(service: FreedMemory()), .init(service: bus),
-                .init(service: APIServer(configuration: configuration, api: api, logger: logger)),
-            ],
-            gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
+            services: services.map { .init(service: $0) }, gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
         group.maximumGracefulShutdownDuration = configuration.replyTimeout + .seconds(20)
         try await ServiceGroup(configuration: group).run()
     }

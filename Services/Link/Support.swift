@@ -14,8 +14,12 @@ extension LinkDecider {
     /// L65.
     func user(_ query: GetLinkedUser) throws(Rejection) -> Decision {
         guard let person = meant(by: query), person.app == app.id else { throw Rejection(.userNotFound) }
-        return Decision(.succeeded(result(person, after: query.after)))
+        return Decision(.succeeded(result(person, after: try pages(of: person).end(query.after))))
     }
+
+    /// L65. Of the user, by whichever of its ids it is asked for: whose install or external id it is may change between two
+    /// pages.
+    private func pages(of person: Person) -> Paging { Paging(context, [GetLinkedUser.type, person.userID.text]) }
 
     private func meant(by query: GetLinkedUser) -> Person? {
         if let userID = query.userId { return state.person(userID: userID) }
@@ -181,10 +185,9 @@ extension LinkDecider {
             version: install.version, author: command?.author, reason: command?.reason)
     }
 
-    private func result(_ person: Person, after: InstallID? = nil, installs: [Install]? = nil) -> LinkedUserResult {
-        let left = (installs ?? state.installs(of: person.userID)).filter { install in
-            after.map { install.id > $0 } ?? true
-        }
+    private func result(_ person: Person, after end: PageEnd? = nil, installs: [Install]? = nil) -> LinkedUserResult {
+        let ordered = (installs ?? state.installs(of: person.userID)).sorted { $0.pageEnd.isBefore($1.pageEnd) }
+        let left = ordered.filter { install in end.map { $0.isBefore(install.pageEnd) } ?? true }
         let page = left.prefix(Self.installsInPage)
         return LinkedUserResult(
             userId: person.userID, externalId: person.externalID,
@@ -195,8 +198,13 @@ extension LinkDecider {
                     installId: install.id, device: install.device, status: install.status, isActive: install.isActive,
                     inactiveBecause: install.inactiveBecause, isUsersFirst: install.isUsersFirst,
                     version: install.version)
-            }, next: left.count > page.count ? page.last?.id : nil)
+            }, next: left.count > page.count ? page.last.flatMap { pages(of: person).next($0.pageEnd) } : nil)
     }
+}
+
+extension Install {
+    /// Where a page ends behind this install: those whose person came last come first.
+    fileprivate var pageEnd: PageEnd { PageEnd(time: personSince ?? .min, id: id.text) }
 }
 
 extension Person {

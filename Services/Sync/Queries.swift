@@ -39,7 +39,12 @@ extension SyncDecider {
 
     /// S120.
     func profile(_ query: GetProfile) throws(Rejection) -> Decision {
-        Decision(.succeeded(try result(found(query))))
+        let profile = try found(query)
+        return Decision(.succeeded(result(profile, after: try pages(of: profile).end(query.after))))
+    }
+
+    private func pages(of profile: Profile) -> Paging {
+        Paging(context, [GetProfile.type, profile.mpid.description])
     }
 
     private func found(_ query: GetProfile) throws(Rejection) -> Profile {
@@ -61,28 +66,48 @@ extension SyncDecider {
         return profile
     }
 
-    private func result(_ profile: Profile) -> ProfileResult {
-        let devices = state.devices.values.compactMap { device -> ProfileResult.Device? in
+    private func result(_ profile: Profile, after end: PageEnd?) -> ProfileResult {
+        let devices = seen(profile)
+        let left = devices.filter { device in end.map { $0.isBefore(device.pageEnd) } ?? true }
+        let page = left.prefix(Self.devicesInPage)
+        return ProfileResult(
+            mpid: profile.mpid, identities: told(profile.identities), identityCount: profile.identities.count,
+            isLoggedIn: profile.isKnown(settings), firstSeen: Timestamp(milliseconds: profile.firstSeen),
+            lastSeen: Timestamp(milliseconds: profile.lastSeen),
+            aliasedSince: profile.aliasedSince.map(Timestamp.init(milliseconds:)),
+            aliasedFrom: Array(profile.aliasedFrom.sorted().prefix(Self.sourcesTold)),
+            aliasedFromCount: profile.aliasedFrom.count, name: profile.name, userId: profile.mark?.userID,
+            devices: Array(page), deviceCount: devices.count,
+            next: left.count > page.count ? page.last.flatMap { pages(of: profile).next($0.pageEnd) } : nil,
+            isOrphaned: profile.isOrphaned, isErased: profile.isErased)
+    }
+
+    /// The devices whose user it is, or the anonymous one, the one on which it was seen last first.
+    private func seen(_ profile: Profile) -> [ProfileResult.Device] {
+        state.devices.values.compactMap { device -> ProfileResult.Device? in
             guard device.key.app == app, device.current == profile.mpid || device.anonymous == profile.mpid,
                 let user = device.users.first(where: { $0.mpid == profile.mpid })
             else { return nil }
             return ProfileResult.Device(
                 deviceId: device.key.id, isCurrent: device.current == profile.mpid,
                 firstSeen: Timestamp(milliseconds: user.firstSeen), lastSeen: Timestamp(milliseconds: user.lastSeen))
-        }.sorted { ($0.lastSeen, $0.deviceId) > ($1.lastSeen, $1.deviceId) }
-        return ProfileResult(
-            mpid: profile.mpid,
-            identities: Dictionary(grouping: profile.identities, by: \.type.rawValue).mapValues {
-                $0.map(\.value.text)
-            }, isLoggedIn: profile.isKnown(settings), firstSeen: Timestamp(milliseconds: profile.firstSeen),
-            lastSeen: Timestamp(milliseconds: profile.lastSeen),
-            aliasedSince: profile.aliasedSince.map(Timestamp.init(milliseconds:)),
-            aliasedFrom: profile.aliasedFrom.sorted(), name: profile.name, userId: profile.mark?.userID,
-            devices: Array(devices.prefix(Self.devicesTold)), deviceCount: devices.count,
-            isOrphaned: profile.isOrphaned, isErased: profile.isErased)
+        }.sorted { $0.pageEnd.isBefore($1.pageEnd) }
     }
 
-    private static let devicesTold = 100
+    /// What fits into an answer: of very many values the latest.
+    private func told(_ identities: [Identity]) -> [IdentityType.RawValue: [String]] {
+        var room = Self.bytesOfIdentities
+        let latest = identities.reversed().prefix { identity in
+            room -= identity.value.text.utf8.count
+            return room >= 0
+        }
+        return Dictionary(grouping: latest.reversed(), by: \.type.rawValue).mapValues { $0.map(\.value.text) }
+    }
+
+    static let devicesInPage = 100
+    static let sourcesTold = 1000
+    /// With two bytes for one where a letter has to be escaped, an answer stays below 256 KiB.
+    static let bytesOfIdentities = 48_000
 
     /// S71.
     func users(_ command: GetDeviceUsers) throws(Rejection) -> Decision {
@@ -101,4 +126,9 @@ extension SyncDecider {
         }
         return Decision(.succeeded(DeviceUsersResult(deviceId: command.deviceId, users: users)))
     }
+}
+
+extension ProfileResult.Device {
+    /// Where a page ends behind this device.
+    fileprivate var pageEnd: PageEnd { PageEnd(time: lastSeen.milliseconds, id: deviceId.text) }
 }

@@ -10,7 +10,7 @@ extension GoldenTests {
 
     static let repairSamples: [Sample] = [
         message("command-link-get-user", GetLinkedUser(userId: "u1")),
-        message("command-link-get-user-page", GetLinkedUser(installId: "i1", after: "i100")),
+        message("command-link-get-user-page", GetLinkedUser(installId: "i1", after: "bmV4dA")),
         message(
             "command-link-make-active", MakeInstallActive(installId: "i1", author: "kim", reason: "the phone is lost")),
         message("command-link-unlink-user", UnlinkUser(userId: "u1", author: "kim", reason: "wrong person")),
@@ -18,6 +18,7 @@ extension GoldenTests {
             "command-link-change-external-id",
             ChangeExternalID(externalId: "anna", newExternalId: "annette", author: "kim", reason: "typo")),
         message("command-sync-get-profile", GetProfile(identity: .init(type: "email", value: "a@b.io"))),
+        message("command-sync-get-profile-page", GetProfile(mpid: MPID.max, after: "bmV4dA")),
         message(
             "event-link-install-chosen",
             InstallStatusChanged(
@@ -43,17 +44,17 @@ extension GoldenTests {
                         .init(
                             installId: "i1", device: Device(kind: .tablet, platform: "android"), status: .enabled,
                             isActive: false, inactiveBecause: .waitsForPhone, isUsersFirst: true, version: 2)
-                    ], next: "i1"))),
+                    ], next: "bmV4dA"))),
         reply(
             "reply-sync-get-profile-succeeded",
             Reply(
                 commandId: "c1", commandType: GetProfile.type, commandDigest: digest, status: .succeeded,
                 result: ProfileResult(
-                    mpid: MPID.max, identities: ["email": ["a@b.io"], "customerid": ["anna"]], isLoggedIn: true,
-                    firstSeen: moment, lastSeen: moment, aliasedSince: moment, aliasedFrom: [MPID.max], name: "Anna",
-                    userId: "u1",
+                    mpid: MPID.max, identities: ["email": ["a@b.io"], "customerid": ["anna"]], identityCount: 2,
+                    isLoggedIn: true, firstSeen: moment, lastSeen: moment, aliasedSince: moment,
+                    aliasedFrom: [MPID.max], aliasedFromCount: 1, name: "Anna", userId: "u1",
                     devices: [.init(deviceId: "d1", isCurrent: true, firstSeen: moment, lastSeen: moment)],
-                    deviceCount: 1, isOrphaned: false, isErased: false))),
+                    deviceCount: 101, next: "bmV4dA", isOrphaned: false, isErased: false))),
     ]
 }
 
@@ -76,6 +77,22 @@ extension GoldenTests {
         #expect(Self.isRefused(GetProfile(identity: .init(type: "no such type", value: "x"))))
         #expect(Self.isRefused(GetProfile(identity: .init(type: "email", value: ""))))
         #expect(!Self.isRefused(GetProfile(mpid: MPID.max)))
+        for after in ["", String(repeating: "a", count: 1001), "a\n"] {
+            #expect(Self.isRefused(GetLinkedUser(userId: "u", after: after)))
+            #expect(Self.isRefused(GetProfile(mpid: MPID.max, after: after)))
+        }
+    }
+
+    /// What is noted of who reads says whom it is about as the question does.
+    @Test(arguments: [
+        (GetLinkedUser(userId: "u") as any PersonQuery, "userId u"), (GetLinkedUser(externalId: "e"), "externalId e"),
+        (GetLinkedUser(installId: "i"), "installId i"), (GetSession(deviceId: "d"), "deviceId d"),
+        (GetProfile(mpid: MPID.max), "mpid \(MPID.max)"), (GetDeviceUsers(deviceId: "d"), "deviceId d"),
+        (GetProfile(identity: .init(type: "email", value: "a@b.io")), "email a@b.io"),
+    ])
+    func aQuestionSaysWhomItIsAbout(_ row: (query: any PersonQuery, subject: String)) {
+        #expect("\(row.query.subject.kind) \(row.query.subject.name)" == row.subject)
+        #expect(row.query.partitionSubject == row.query.subject.name)
     }
 
     @Test(arguments: [(0, true), (1, false), (255, false), (256, true)]) func anAuthorIsNamed(

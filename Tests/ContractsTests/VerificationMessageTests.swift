@@ -21,6 +21,7 @@ import WireJSON
         #expect(types.map(\.name) == table.map { "identity.verification.\($0.0).v1" })
         for (type, row) in zip(types, table) {
             #expect(type.scope == row.1)
+            #expect(type.orScope == (row.0 == "get-session" ? .support : nil))
             #expect(type.partitionSubject(of: row.2) == row.3)
             #expect(CommandType.fullName("verification.\(row.0)") == type.name)
         }

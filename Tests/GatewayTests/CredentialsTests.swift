@@ -39,9 +39,9 @@ func testRequest(
 }
 
 /// What a request line such as `POST /v1/login` asks for.
-func testCall(_ line: String, _ request: APIRequest? = nil) -> Call? {
+func testCall(_ line: String, _ request: APIRequest? = nil, _ door: Door = .api) -> Call? {
     let words = line.split(separator: " ").map(String.init)
-    guard let route = Route.at(words[1]).first(where: { $0.endpoint.method == words[0] }),
+    guard let route = Route.at(words[1], door).first(where: { $0.endpoint.method == words[0] }),
         case .command(let command) = route.endpoint.work
     else { return nil }
     return Call(request: request ?? testRequest(words[1]), route: route, command: command)

@@ -12,17 +12,21 @@ extension NaiveLinkModel {
         guard let user = query.userId ?? byName ?? byInstall, persons[user]?.app == app else {
             return .rejected(.userNotFound)
         }
-        return .user(card(user, after: query.after))
+        // Nobody is on enough installs for a second page.
+        return query.after == nil ? .user(card(user)) : .rejected(.invalidRequest)
     }
 
-    private func card(_ user: UserID, after: InstallID? = nil) -> LinkedUserResult {
+    private func card(_ user: UserID) -> LinkedUserResult {
         let person = persons[user]
-        let rows = installs.filter { $0.value.user == user && (after == nil || $0.key.text > after?.text ?? "") }
+        let rows = installs.filter { $0.value.user == user }.sorted { one, other in
+            let times = (one.value.arrived ?? .min, other.value.arrived ?? .min)
+            return times.0 == times.1 ? one.key < other.key : times.0 > times.1
+        }
         let time = person?.externalID == nil ? nil : person?.named
         return LinkedUserResult(
             userId: user, externalId: person?.externalID, linkedAt: time.map(Timestamp.init(milliseconds:)),
             createdAt: person?.created.map(Timestamp.init(milliseconds:)), isErased: person?.isErased == true,
-            installs: rows.sorted { $0.key < $1.key }.map { id, row in
+            installs: rows.map { id, row in
                 LinkedUserResult.Install(
                     installId: id, device: row.device, status: row.status, isActive: row.activity == .active,
                     inactiveBecause: reason(id), isUsersFirst: row.isUsersFirst, version: row.version)

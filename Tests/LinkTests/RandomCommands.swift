@@ -114,7 +114,8 @@ struct RandomCommands: RandomSource {
         case 0, 1:
             let queries = [
                 GetLinkedUser(userId: user), GetLinkedUser(externalId: externalID),
-                GetLinkedUser(installId: install, after: "i3"),
+                GetLinkedUser(installId: install),
+                GetLinkedUser(userId: user, after: "i3"),
             ]
             return .getUser(pick(queries))
         case 2, 3: return .makeActive(MakeInstallActive(installId: install, author: "a", reason: "lost"))

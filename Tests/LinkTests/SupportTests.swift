@@ -5,6 +5,7 @@ import Contracts
 import Storage
 import TestKit
 import Testing
+import WireJSON
 
 @testable import Link
 @testable import Runtime
@@ -70,8 +71,8 @@ import Testing
         #expect(desk.link("tablet", "anna", .tablet) == user)
         let read = try #require(desk.read(GetLinkedUser(externalId: "anna")))
         #expect(read.userId == user && read.externalId == "anna" && read.next == nil && !read.isErased)
-        #expect(read.installs.map(\.installId) == ["phone", "tablet"])
-        #expect(read.installs.map(\.inactiveBecause) == [nil, .waitsForPhone])
+        #expect(read.installs.map(\.installId) == ["tablet", "phone"])
+        #expect(read.installs.map(\.inactiveBecause) == [.waitsForPhone, nil])
         #expect(desk.read(GetLinkedUser(userId: user)) == read)
         #expect(desk.read(GetLinkedUser(installId: "tablet")) == read)
         #expect(read.createdAt == read.linkedAt)
@@ -89,7 +90,7 @@ import Testing
         #expect(desk.read(query)?.userId == Self.anna)
     }
 
-    /// L65.
+    /// L65. The latest first, and each once, whichever of the user's ids is asked for.
     @Test(arguments: SQLEngine.allCases) func manyInstallsComeInPages(_ engine: SQLEngine) throws {
         let store = try LinkTestStore(engine)
         var ids: [InstallID] = []
@@ -97,13 +98,13 @@ import Testing
             let id = InstallID("i\(number)-\u{e9}")
             ids.append(id)
             let establish = EstablishLink(installId: id, device: Fixture.phone, externalId: "anna", mode: .create)
-            _ = try store.run([
-                RandomCommands.Step(command: .establish(establish), context: Fixture.context(id: CommandID(id.text)))
-            ])
+            // Some at one moment.
+            let context = Fixture.context(id: CommandID(id.text), moment: Moment(milliseconds: Int64(number / 10)))
+            _ = try store.run([RandomCommands.Step(command: .establish(establish), context: context)])
         }
-        var (seen, after): ([InstallID], InstallID?) = ([], nil)
+        var seen: [InstallID] = []
+        var query = GetLinkedUser(externalId: "anna")
         for page in 0..<3 {
-            let query = GetLinkedUser(externalId: "anna", after: after)
             let decision = try store.run([
                 RandomCommands.Step(command: .getUser(query), context: Fixture.context(id: CommandID("page\(page)")))
             ])[0]
@@ -114,9 +115,46 @@ import Testing
             #expect(result.installs.count == [100, 100, 5][page])
             #expect((result.next == nil) == (page == 2))
             seen += result.installs.map(\.installId)
-            after = result.next
+            query = GetLinkedUser(userId: result.userId, after: result.next)
         }
-        #expect(seen == ids.sorted())
+        let tens = stride(from: 200, through: 0, by: -10).map { ids[$0..<min($0 + 10, 205)].sorted() }
+        #expect(seen == Array(tens.joined()))
+    }
+
+    /// L65. What leads on in one user's answer leads nowhere in another's, and tells nothing.
+    @Test func aPageIsOfOneUser() throws {
+        let desk = Desk()
+        let (anna, bert) = (Self.anna, UserID("5a18fc4b0962209e00000bbb"))
+        func installs(_ prefix: String, of user: UserID) -> [Install] {
+            (0..<101).map { Fixture.install(InstallID("\(prefix)\($0)"), of: user) }
+        }
+        desk.state = LinkState(
+            installs: installs("a", of: anna) + installs("b", of: bert),
+            persons: [Fixture.person(anna, "anna"), Fixture.person(bert, "bert")])
+        let next = try #require(desk.read(GetLinkedUser(userId: anna))?.next)
+        #expect(desk.read(GetLinkedUser(installId: "a7", after: next))?.installs.count == 1)
+        for other in [
+            GetLinkedUser(userId: bert, after: next), GetLinkedUser(userId: anna, after: String(next.dropLast())),
+            GetLinkedUser(userId: anna, after: "A" + next.dropFirst()), GetLinkedUser(userId: anna, after: "a100"),
+        ] {
+            #expect(desk.run(.getUser(other)) == .rejected(.invalidRequest))
+        }
+        #expect(desk.run(.getUser(GetLinkedUser(userId: "nobody", after: next))) == .rejected(.userNotFound))
+    }
+
+    /// L65. Whatever ids and devices hold, a page is an answer that can be read.
+    @Test func aPageIsNoLargerThanAMessage() throws {
+        let desk = Desk()
+        let text = String(repeating: "\"", count: 255)
+        let device = Device(kind: .other, platform: text, model: text, osVersion: text)
+        let installs = (100..<201).map { number in
+            Install(id: InstallID("\(number)" + text.dropFirst(3)), app: "demo", device: device, userID: Self.anna)
+        }
+        desk.state = LinkState(
+            installs: installs, persons: [Fixture.person(Self.anna, ExternalID(String(repeating: "\"", count: 750)))])
+        let page = try #require(desk.read(GetLinkedUser(userId: Self.anna)))
+        #expect(page.installs.count == 100)
+        #expect(try WireJSONEncoder().encode(page).count < 240_000)
     }
 
     /// L65.

@@ -367,7 +367,7 @@ import WireJSON
                 if message.role == .command {
                     _ = try authenticator.authenticate(record, attributes, now: Fixture.now)
                 } else {
-                    _ = try authenticator.authenticate(publication: record, attributes, now: Fixture.now)
+                    _ = try authenticator.authenticate(publication: record, attributes)
                 }
             }
         }

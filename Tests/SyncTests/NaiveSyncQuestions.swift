@@ -78,10 +78,11 @@ extension NaiveSyncModel {
             mpid: person.mpid,
             identities: Dictionary(grouping: person.ids, by: \.type.rawValue).mapValues { ids in
                 ids.map(\.value.text)
-            }, isLoggedIn: isKnown(person), firstSeen: time(person.first), lastSeen: time(person.last),
+            }, identityCount: person.ids.count, isLoggedIn: isKnown(person), firstSeen: time(person.first),
+            lastSeen: time(person.last),
             aliasedSince: person.since.map(time), aliasedFrom: (origins[person.mpid] ?? []).sorted(),
-            name: person.name, userId: person.user,
-            devices: seen.sorted { $0.lastSeen == $1.lastSeen ? $0.deviceId > $1.deviceId : $0.lastSeen > $1.lastSeen },
+            aliasedFromCount: origins[person.mpid]?.count ?? 0, name: person.name, userId: person.user,
+            devices: seen.sorted { $0.lastSeen == $1.lastSeen ? $0.deviceId < $1.deviceId : $0.lastSeen > $1.lastSeen },
             deviceCount: seen.count, isOrphaned: person.isOrphan, isErased: person.isErased)
     }
 

@@ -4,6 +4,7 @@ import Contracts
 import Storage
 import TestKit
 import Testing
+import WireJSON
 
 @testable import Apps
 @testable import Runtime
@@ -175,6 +176,55 @@ import Testing
         #expect(told.devices.map(\.deviceId) == ["d2", "d1"] && told.devices.allSatisfy(\.isCurrent))
         #expect(told.deviceCount == 2 && told.firstSeen < told.lastSeen)
         #expect(read(GetProfile(mpid: mpid), in: world) == .profile(told))
+    }
+
+    /// S120: the devices come in pages, each once, and what leads on leads on in this profile only.
+    @Test func manyDevicesComeInPages() throws {
+        let world = world()
+        let mpid = try #require(world.login(["customerid": "anna"], on: "d0")?.mpid)
+        for number in 1..<250 { _ = world.login(["customerid": "anna"], on: DeviceID("d\(number)")) }
+        let other = try #require(world.login(["customerid": "bert"], on: "b")?.mpid)
+        var query = GetProfile(identity: .init(type: "customerid", value: "anna"))
+        var seen: [ProfileResult.Device] = []
+        for page in 0..<3 {
+            guard case .profile(let told) = read(query, in: world) else {
+                Issue.record("refused")
+                return
+            }
+            #expect(told.devices.count == [100, 100, 50][page] && told.deviceCount == 250)
+            #expect((told.next == nil) == (page == 2))
+            seen += told.devices
+            if let next = told.next {
+                #expect(read(GetProfile(mpid: other, after: next), in: world) == .rejected(.invalidRequest))
+            }
+            query = GetProfile(mpid: mpid, after: told.next)
+        }
+        #expect(Set(seen.map(\.deviceId)).count == 250)
+        #expect(seen.map(\.lastSeen) == seen.map(\.lastSeen).sorted(by: >))
+    }
+
+    /// S120: whatever a profile holds, it is told in an answer that can be read.
+    @Test func aProfileIsToldInOneMessage() throws {
+        let world = world()
+        let mpid = try #require(world.login(["customerid": "anna"])?.mpid)
+        var profile = try #require(world.profile(mpid))
+        for number in 1000..<1200 {
+            let value = "\(number)" + String(repeating: "\"", count: 746)
+            profile.add(Identity(.other2, IdentityValue(value)), at: Int64(number))
+        }
+        profile.aliasedFrom = (1...5000).compactMap { MPID(Int64.max - $0) }
+        world.state.apply(.profile(profile))
+        for number in 100..<200 {
+            _ = world.login(["customerid": "anna"], on: DeviceID("\(number)" + String(repeating: "\"", count: 252)))
+        }
+        guard case .profile(let told) = read(GetProfile(mpid: mpid), in: world) else {
+            Issue.record("refused")
+            return
+        }
+        #expect(told.identityCount == 201 && told.identities["other2"]?.count == 64)
+        #expect(told.identities["other2"]?.last?.hasPrefix("1199") == true && told.identities["customerid"] == nil)
+        #expect(told.aliasedFrom.count == 1000 && told.aliasedFromCount == 5000)
+        #expect(try WireJSONEncoder().encode(told).count < 240_000)
     }
 
     /// S120, S90, S91: a shared tablet leads to nobody who is known, and what several have to nobody for certain.

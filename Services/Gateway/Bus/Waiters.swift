@@ -30,6 +30,8 @@ struct CommandReply: Sendable {
     var reason: String?
     var message: String?
     var result: JSONValue?
+    /// What a dry run would have told others.
+    var events: [JSONValue] = []
 
     /// Pending until somebody outside of the platform does something: the caller has to know now. Otherwise the services
     /// settle it among themselves.
@@ -43,6 +45,7 @@ struct CommandReply: Sendable {
         self.init(
             commandID: reply.commandId, app: AppID(app), digest: reply.commandDigest, isDryRun: reply.isDryRun,
             status: reply.status, reason: reply.reason, message: reply.message, result: reply.result)
+        events = reply.events ?? []
     }
 
     init(

@@ -9,7 +9,9 @@ enum OwnCalls {
     static let memberNames = [("data.", "")]
 
     /// The body's members that the command has.
-    static func members(_ names: String...) -> @Sendable (RequestContent) -> JSONValue {
+    static func members(_ names: String...) -> @Sendable (RequestContent) -> JSONValue { members(names) }
+
+    static func members(_ names: [String]) -> @Sendable (RequestContent) -> JSONValue {
         { content in .object(content.only(names)) }
     }
 
@@ -29,6 +31,16 @@ enum OwnCalls {
 
     @Sendable static func answer(_ outcome: Endpoint.Outcome) -> APIResponse {
         .json(outcome.isPending ? 202 : 200, .object(outcome.result))
+    }
+
+    /// The result, or of a dry run what it would have been and what would have been told.
+    @Sendable static func answerOrTrial(_ outcome: Endpoint.Outcome) -> APIResponse {
+        guard let tried = outcome.tried else { return answer(outcome) }
+        var told: JSONObject = [
+            "dryRun": true, "result": .object(outcome.result), "events": .array(tried.events),
+        ]
+        told["message"] = tried.message.map { .string($0) }
+        return .json(outcome.isPending ? 202 : 200, .object(told))
     }
 
     static func failure(_ failure: APIFailure, _ ref: CommandID) -> APIResponse {

@@ -5,8 +5,8 @@ import Contracts
 import Runtime
 import WireJSON
 
-/// One endpoint: what is asked for and by whom, the command that it becomes, and how the reply is answered. ``all`` lists
-/// them; docs/openapi.json describes the same ones to others, and a test compares the two.
+/// One endpoint: what is asked for and by whom, the command that it becomes, and how the reply is answered. ``all`` and
+/// ``admin`` list them; the OpenAPI document of each ``Door`` describes the same ones to others, and a test compares the two.
 struct Endpoint: Sendable {
     let method: String
     let path: PathTemplate
@@ -68,6 +68,8 @@ struct Endpoint: Sendable {
         /// The services that have their part in the answer, beside the one that decides the command (``Shares``).
         let others: Set<String>
         let pending: Pending
+        /// What the query may say; `nil`: it is passed over.
+        let parameters: Set<Query.Parameter>?
         let read: @Sendable (RequestContent) throws(APIFailure) -> JSONValue
         let answer: Answer
         /// The path of what tells how it goes on when it takes long; `nil` when nothing does.
@@ -102,6 +104,18 @@ struct Endpoint: Sendable {
         var result: JSONObject
         var isPending: Bool
         var settings: GatewaySettings
+        /// What the request's query said.
+        var query = Query()
+        /// What it would have led to; `nil` when it was carried out.
+        var tried: Tried?
+    }
+
+    /// What a dry run tells beside the result.
+    struct Tried {
+        /// What the services would have told others: type and data of each event.
+        var events: [JSONValue]
+        /// What cannot be told.
+        var message: String?
     }
 
     /// Backends' calls carry secrets that have no place in a browser.
@@ -114,6 +128,7 @@ struct RequestContent {
     var id: String
     /// Empty when there was no body.
     var body: JSONObject
+    var query = Query()
 
     /// These members of the body, if they are there.
     func only(_ names: [String]) -> JSONObject {
@@ -127,12 +142,12 @@ extension Endpoint {
     ///   - read: the command; the service checks what is in it.
     init<Message: CommandMessage>(
         _ method: String, _ path: String, _ dialect: Dialect, by callers: Callers, with others: Set<String> = [],
-        pending: Pending = .isAwaited,
+        pending: Pending = .isAwaited, parameters: Set<Query.Parameter>? = nil,
         _ read: @escaping @Sendable (RequestContent) throws(APIFailure) -> Message,
         answer: @escaping Answer = OwnCalls.answer, progress: @escaping Progress = { _ in nil }
     ) {
         self.init(
-            method, path, dialect, by: callers, with: others, pending: pending, Message.self,
+            method, path, dialect, by: callers, with: others, pending: pending, parameters: parameters, Message.self,
             data: { content throws(APIFailure) in try Self.data(read(content)) }, answer: answer, progress: progress)
     }
 
@@ -142,7 +157,7 @@ extension Endpoint {
     ///     says what is wrong.
     init<Message: CommandMessage>(
         _ method: String, _ path: String, _ dialect: Dialect, by callers: Callers, with others: Set<String> = [],
-        pending: Pending = .isAwaited,
+        pending: Pending = .isAwaited, parameters: Set<Query.Parameter>? = nil,
         _: Message.Type, data: @escaping @Sendable (RequestContent) throws(APIFailure) -> JSONValue,
         answer: @escaping Answer = OwnCalls.answer, progress: @escaping Progress = { _ in nil }
     ) {
@@ -150,8 +165,8 @@ extension Endpoint {
             method, path, dialect, by: callers,
             .command(
                 Command(
-                    type: CommandType(Message.self), others: others, pending: pending, read: data, answer: answer,
-                    progress: progress)))
+                    type: CommandType(Message.self), others: others, pending: pending, parameters: parameters,
+                    read: data, answer: answer, progress: progress)))
     }
 
     init(_ method: String, _ path: String, _ dialect: Dialect, by callers: Callers, _ work: Work) {

@@ -5,8 +5,8 @@ import Contracts
 import Runtime
 
 extension Endpoint {
-    /// Every endpoint there is. A new one is a value here, an operation in docs/openapi.json (then `scripts/generate`) and
-    /// a word in docs/gateway.md.
+    /// Every endpoint of the API's port; ``admin`` has those of the admin port. A new one is a value here, an operation in
+    /// docs/openapi.json (then `scripts/generate`) and a word in docs/gateway.md.
     static let all: [Endpoint] =
         linking + devices + identity + verification + [
             Endpoint("GET", "/openapi.json", .own, by: .anybody, .document)

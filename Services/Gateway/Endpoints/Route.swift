@@ -26,19 +26,22 @@ struct PathTemplate: Sendable {
     let parts: [Part]
     /// With the usual words, and ids' names: as docs/openapi.json, logs and metrics have it, which hold no ids.
     let text: String
-    /// The name of its id.
-    let idName: String?
+    /// The names of its ids.
+    let idNames: [String]
+    /// The name of the last one, which is what a request is about.
+    var idName: String? { idNames.last }
 
     init(_ template: String) {
         var parts: [Part] = []
         var text = ""
-        var idName: String?
+        var idNames: [String] = []
         for part in template.split(separator: "/") {
             if part.hasPrefix("{") {
                 let words = part.dropFirst().dropLast().split(separator: ":")
-                idName = words.first.map(String.init)
+                let name = words.first.map(String.init) ?? ""
+                idNames.append(name)
                 parts.append(.id(isPlain: words.last == "plain"))
-                text += "/{\(idName ?? "")}"
+                text += "/{\(name)}"
             } else {
                 let words = part.split(separator: "|")
                 parts.append(.words(words))
@@ -47,14 +50,14 @@ struct PathTemplate: Sendable {
         }
         self.parts = parts
         self.text = text
-        self.idName = idName
+        self.idNames = idNames
     }
 }
 
 /// What a request asks for.
 struct Route: Sendable {
     let endpoint: Endpoint
-    /// The id in its path; empty where there is none.
+    /// The last id in its path; empty where there is none.
     let id: String
 
     /// The API key that the path names.
@@ -70,14 +73,16 @@ struct Route: Sendable {
         return prefixes.contains(first) ? String(path.dropFirst(first.count + 1)) : path
     }
 
-    /// - Parameter path: as it was sent.
+    /// - Parameters:
+    ///   - path: as it was sent.
+    ///   - door: where it was sent.
     /// - Returns: the endpoints with this path, one for each method; empty when there are none.
-    static func at(_ path: String) -> [Route] {
+    static func at(_ path: String, _ door: Door = .api) -> [Route] {
         var parts = path.split(separator: "/", omittingEmptySubsequences: false)
         guard parts.removeFirst().isEmpty, parts.allSatisfy({ !$0.isEmpty }) else { return [] }
         let isPrefixed = parts.first.map(prefixes.contains) ?? false
         if isPrefixed { parts.removeFirst() }
-        var found = Endpoint.all.filter { endpoint in
+        var found = door.endpoints.filter { endpoint in
             endpoint.path.parts.count == parts.count && (!isPrefixed || endpoint.callers.mayTakePrefix)
         }
         var id = ""
@@ -95,10 +100,25 @@ struct Route: Sendable {
     }
 }
 
+/// The ports on which the gateway is called. What is behind the one is not behind the other.
+enum Door: String, Sendable, CaseIterable {
+    /// For apps and their backends.
+    case api
+    /// For those who help users: inside only.
+    case admin
+
+    var endpoints: [Endpoint] {
+        switch self {
+        case .api: Endpoint.all
+        case .admin: Endpoint.admin
+        }
+    }
+}
+
 extension Substring {
     /// Foundation drops a byte order mark that stands first, which makes one id of two.
     /// - Returns: `nil` when a `%` does not begin an encoded byte, or the bytes are no UTF-8.
-    fileprivate var percentDecoded: String? {
+    var percentDecoded: String? {
         guard utf8.contains(UInt8(ascii: "%")) else { return String(self) }
         var bytes: [UInt8] = []
         var rest = utf8[...]

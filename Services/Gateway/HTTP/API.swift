@@ -55,10 +55,12 @@ struct API: Sendable {
     ) async throws(APIFailure) -> APIResponse {
         let command = call.command
         let body = try Self.object(call.request.body)
-        let content = RequestContent(id: call.route.id, body: body)
+        let content = RequestContent(
+            id: call.route.id, body: body, query: try Query(call.request.query, command.parameters))
         let data = try command.read(content)
         let acceptsPending = command.pending.isAnswer(to: body)
-        let isDryRun = try call.dialect.isDryRun(body) || Preference.isDryRun(call.request)
+        let isDryRun =
+            try call.dialect.isDryRun(body) || content.query.isDryRun || Preference.isDryRun(call.request)
         // A dry run takes no key: the request itself may come later under it.
         let named = try Self.idempotencyKey(call.request)
         let key = isDryRun ? nil : named
@@ -94,7 +96,8 @@ struct API: Sendable {
                 var response = command.answer(
                     Endpoint.Outcome(
                         result: reply.result?.objectValue ?? [:], isPending: reply.status == .pending,
-                        settings: caller.app.gateway))
+                        settings: caller.app.gateway, query: content.query,
+                        tried: isDryRun ? Endpoint.Tried(events: reply.events, message: reply.message) : nil))
                 if response.status == 202 { response.goesOn(progress) }
                 if call.isRead, !caller.needsTokens { EntityTag.apply(to: &response, request: call.request) }
                 return response

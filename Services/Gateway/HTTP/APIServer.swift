@@ -14,8 +14,11 @@ import Observability
 import Runtime
 import ServiceLifecycle
 
-/// The HTTP server of the API. A graceful shutdown answers what is in progress first.
+/// The HTTP server of one of the gateway's ports. A graceful shutdown answers what is in progress first.
 struct APIServer: Service {
+    let door: Door
+    /// Where it is served.
+    let place: GatewayConfiguration.Place
     let configuration: GatewayConfiguration
     let api: API
     let logger: Logger
@@ -26,7 +29,8 @@ struct APIServer: Service {
     private func connections() -> Connections {
         let clients = clients
         return Connections(
-            server: "gateway", limit: configuration.maxConnections, limitOfOwner: configuration.maxConnectionsPerAddress
+            server: door == .api ? "gateway" : "admin", limit: configuration.maxConnections,
+            limitOfOwner: configuration.maxConnectionsPerAddress
         ) { address in
             let client = clients.client(peer: address?.ipAddress.flatMap { IPAddress($0) }, forwarded: [])
             return client.isLimited ? client.address?.network.text : nil
@@ -37,8 +41,7 @@ struct APIServer: Service {
         do {
             try await serve()
         } catch let error as IOError {
-            throw ListenFailure(
-                error, host: configuration.host, port: configuration.port, variable: "GATEWAY_PORT")
+            throw ListenFailure(error, host: place.host, port: place.port, variable: place.variable)
         }
     }
 
@@ -52,34 +55,37 @@ struct APIServer: Service {
             let response = Dialect.own.response(APIFailure(why), ref: CommandID.random())
             return (response.headers[.contentType] ?? "", response.body)
         }
-        let scheme = configuration.tls == nil ? "http" : "https"
-        let (host, logger) = (configuration.host, logger)
         try await Application(
             responder: GatewayResponder(
-                api: api, bodies: BodyReader(limit: configuration.maxBodyBytes), clients: clients,
+                door: door, api: api, bodies: BodyReader(limit: configuration.maxBodyBytes), clients: clients,
                 logsClients: configuration.logsClients, logger: logger),
             server: try configuration.tls.map { try .tls(http, tlsConfiguration: Self.tls($0)) } ?? http,
             configuration: ApplicationConfiguration(
-                address: .hostname(host, port: configuration.port), backlog: Connections.backlog,
+                address: .hostname(place.host, port: place.port), backlog: Connections.backlog,
                 // Those that have to go are closed by event loops that may be busy: descriptors are bounded all the same.
                 availableConnectionsDelegate: MaximumAvailableConnections(
                     configuration.maxConnections + configuration.maxConnections / 8 + 64, logger: logger)),
             onServerRunning: { channel in
                 await ClientChannel.isRunning(channel)
-                let port = channel.localAddress?.port ?? 0
-                let shown = host.contains(":") ? "[\(host)]" : host
-                logger.info(
-                    "gateway is up",
-                    metadata: [
-                        "event": "service.up", "port": .stringConvertible(port),
-                        "address": "\(scheme)://\(shown):\(port)",
-                    ])
-                ServiceMain.tellParent(
-                    "IDENTITYBUS_GATEWAY_FILE", scheme: scheme, host: host, port: port, logger: logger)
+                tellPlace(channel.localAddress?.port ?? 0)
             },
             eventLoopGroupProvider: .shared(MultiThreadedEventLoopGroup.singleton),
             logger: Self.quiet(logger)
         ).run()
+    }
+
+    private func tellPlace(_ port: Int) {
+        let scheme = configuration.tls == nil ? "http" : "https"
+        let shown = place.host.contains(":") ? "[\(place.host)]" : place.host
+        let (line, event) = door == .api ? ("gateway is up", "service.up") : ("admin port is up", "admin.up")
+        logger.info(
+            "\(line)",
+            metadata: [
+                "event": "\(event)", "port": .stringConvertible(port), "address": "\(scheme)://\(shown):\(port)",
+            ])
+        guard door == .api else { return }
+        ServiceMain.tellParent(
+            "IDENTITYBUS_GATEWAY_FILE", scheme: scheme, host: place.host, port: port, logger: logger)
     }
 
     /// - Throws: `ConfigurationProblem`; what a key file holds is never shown.

@@ -41,7 +41,7 @@ extension API {
         note.settings = caller.app.gateway
         // The scope before the body's form, as services check it too (L2 and L3).
         do {
-            try caller.principal.authorize(call.command.type.scope)
+            try caller.principal.authorize(call.command.type)
         } catch {
             throw APIFailure(error)
         }

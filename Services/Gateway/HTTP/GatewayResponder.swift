@@ -25,10 +25,12 @@ struct GatewayContext: RequestContext {
     }
 }
 
-/// Answers every request of the API's port: static ones itself, the others through ``API``. Writes the access log.
+/// Answers every request of one of the gateway's ports: static ones itself, the others through ``API``. Writes the access
+/// log.
 struct GatewayResponder: HTTPResponder {
     typealias Context = GatewayContext
 
+    let door: Door
     let api: API
     let bodies: BodyReader
     let clients: Clients
@@ -37,7 +39,8 @@ struct GatewayResponder: HTTPResponder {
     let logger: Logger
     private let proxyWarning = Once()
 
-    init(api: API, bodies: BodyReader, clients: Clients, logsClients: Bool, logger: Logger) {
+    init(door: Door, api: API, bodies: BodyReader, clients: Clients, logsClients: Bool, logger: Logger) {
+        self.door = door
         self.api = api
         self.bodies = bodies
         self.clients = clients
@@ -69,7 +72,7 @@ struct GatewayResponder: HTTPResponder {
 
     /// The document is one buffer, which is not copied.
     private func body(of response: APIResponse, _ route: Route?) -> ByteBuffer {
-        if response.status == 200, case .document? = route?.endpoint.work { return OpenAPIDocument.buffer }
+        if response.status == 200, case .document? = route?.endpoint.work { return OpenAPIDocument.of(door).buffer }
         return ByteBuffer(bytes: response.body)
     }
 
@@ -90,7 +93,7 @@ struct GatewayResponder: HTTPResponder {
         _ request: Request, _ context: GatewayContext, _ client: Client, _ trace: TraceContext,
         _ note: inout AccessNote
     ) async throws -> (Route?, APIResponse) {
-        let routes = Route.at(request.uri.path)
+        let routes = Route.at(request.uri.path, door)
         let origin = request.headers[.origin]
         if request.method == .options, let response = options(request, routes) {
             return (routes.first, response)
@@ -102,7 +105,7 @@ struct GatewayResponder: HTTPResponder {
         }
         var response: APIResponse
         if case .document = route.endpoint.work {
-            response = OpenAPIDocument.response(knownAs: request.headers[.ifNoneMatch])
+            response = OpenAPIDocument.of(door).response(knownAs: request.headers[.ifNoneMatch])
         } else {
             response = try await answer(request, context, route, client, trace, &note)
             response.headers[.cacheControl] = "no-store"
@@ -119,12 +122,11 @@ struct GatewayResponder: HTTPResponder {
             return response
         }
         if !routes.isEmpty { return APIResponse(status: 204, headers: [.allow: Self.allowed(routes)]) }
-        return request.uri.path == "*" ? APIResponse(status: 204, headers: [.allow: Self.everyMethod]) : nil
+        let everyMethod = Self.methods(Set(door.endpoints.map(\.method)).sorted())
+        return request.uri.path == "*" ? APIResponse(status: 204, headers: [.allow: everyMethod]) : nil
     }
 
     private static func allowed(_ routes: [Route]) -> String { methods(routes.map(\.endpoint.method)) }
-
-    private static let everyMethod = methods(Set(Endpoint.all.map(\.method)).sorted())
 
     private static func methods(_ methods: [String]) -> String {
         (methods.flatMap { $0 == "GET" ? ["GET", "HEAD"] : [$0] } + ["OPTIONS"]).joined(separator: ", ")

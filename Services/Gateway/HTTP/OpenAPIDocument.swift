@@ -4,21 +4,34 @@ import HTTPTypes
 import NIOCore
 import Observability
 
-/// What the gateway serves at `/openapi.json`: docs/openapi.json without white space, and the commit that serves it.
-enum OpenAPIDocument {
-    private static let served: String = {
+/// What a port of the gateway serves at `/openapi.json`: the committed document about it without white space, and the
+/// commit that serves it.
+struct OpenAPIDocument: Sendable {
+    let buffer: ByteBuffer
+    private let tag: String
+
+    private static let api = OpenAPIDocument(text)
+    private static let admin = OpenAPIDocument(adminText)
+
+    static func of(_ door: Door) -> OpenAPIDocument {
+        switch door {
+        case .api: api
+        case .admin: admin
+        }
+    }
+
+    private init(_ text: String) {
         let version = #""version":"\#(Release.version)""#
-        return text.replacing(version, with: version + #","x-commit":"\#(Release.commit)""#, maxReplacements: 1)
-    }()
-
-    static let buffer = ByteBuffer(string: served)
-
-    private static let tag = EntityTag.strong(Array(served.utf8))
+        let served = text.replacing(
+            version, with: version + #","x-commit":"\#(Release.commit)""#, maxReplacements: 1)
+        buffer = ByteBuffer(string: served)
+        tag = EntityTag.strong(Array(served.utf8))
+    }
 
     /// Without the body, which is ``buffer``.
     /// - Parameter tags: the request's `If-None-Match`.
-    static func response(knownAs tags: String?) -> APIResponse {
-        return APIResponse(
+    func response(knownAs tags: String?) -> APIResponse {
+        APIResponse(
             status: EntityTag.isKnown(tag, as: tags) ? 304 : 200,
             headers: [.contentType: "application/json", .eTag: tag, .cacheControl: "no-cache"])
     }

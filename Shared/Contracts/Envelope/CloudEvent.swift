@@ -70,7 +70,8 @@ public struct EventAttributes: Sendable, Hashable, Codable {
     public var expiryTime: String?
     public var traceParent: String?
     public var traceState: String?
-    /// Set by the gateway only, believed only under a key of the deployment.
+    /// Of commands: set by the gateway only, believed only under a key of the deployment. Of what services write: whose key
+    /// the command was sent with, where that was by hand (``Scope/isByHand``).
     public var authType: String?
     public var authID: String?
     /// `true`: decide, tell, and leave everything as it is. `false` and absent mean the same; anything else is refused.

@@ -12,11 +12,23 @@ public protocol Message: Codable, Sendable, Hashable {
 public protocol CommandMessage: Message {
     /// What the API key must be allowed to do.
     static var scope: Scope { get }
+    /// Another scope that is enough; `nil` for most.
+    static var orScope: Scope? { get }
     /// The thing the command is about: the second half of the Kafka key.
     var partitionSubject: String { get }
     /// Checks what the types cannot say.
     /// - Throws: `Rejection` with `INVALID_REQUEST` and the member that is wrong.
     func validate() throws(Rejection)
+}
+
+extension CommandMessage {
+    public static var orScope: Scope? { nil }
+}
+
+/// A question about a person. Whoever answers it notes who has asked (docs/operations.md "Who reads about people").
+public protocol PersonQuery: CommandMessage {
+    /// Whom it is about, as it says it: the kind of name, and the name, such as `externalId` and `ada`.
+    var subject: (kind: String, name: String) { get }
 }
 
 /// An event's data: something that happened and is now a fact.
@@ -60,6 +72,15 @@ public enum Scope: String, Sendable, Hashable, CaseIterable {
     /// Commands that only the deployment's own services may send. No API key can hold it.
     case `internal`
 
+    /// Whether it is for what people do to other people by hand, or has done for them: whose key it was then stands in all
+    /// that is told of it.
+    public var isByHand: Bool {
+        switch self {
+        case .support, .userDelete, .admin: true
+        case .userLink, .sdk, .identitySync, .identityVouch, .verificationCheck, .internal: false
+        }
+    }
+
     public init?(spelling: String) {
         let dotted = spelling.lowercased().split(separator: "_", omittingEmptySubsequences: false).joined(
             separator: ".")
@@ -73,12 +94,15 @@ public struct CommandType: Sendable {
     public let name: String
     /// What the sender must be allowed to do.
     public let scope: Scope
+    /// Another scope that is enough.
+    public let orScope: Scope?
     private let subject: @Sendable (JSONValue) throws -> String
     private let check: @Sendable (JSONValue) throws -> Void
 
     public init<Message: CommandMessage>(_: Message.Type) {
         name = Message.type
         scope = Message.scope
+        orScope = Message.orScope
         subject = { try WireJSONDecoder().decode(Message.self, from: $0).partitionSubject }
         check = { try WireJSONDecoder().decode(Message.self, from: $0).validate() }
     }
@@ -169,6 +193,11 @@ enum Validation {
         }
         if let userID { try id(userID, "userId") }
         if let externalID { try identityValue(externalID, "externalId") }
+    }
+
+    /// Where the page before ended, in words that only the service reads.
+    static func page(_ after: String?) throws(Rejection) {
+        if let after { try text(after, "after", atMost: 1000) }
     }
 
     static func identityType(_ name: String, _ member: String) throws(Rejection) {

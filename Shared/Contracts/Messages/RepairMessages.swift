@@ -20,7 +20,7 @@ extension RepairCommand {
 }
 
 /// Reads a user of the link service, found by one of three ids. Result: ``LinkedUserResult``.
-public struct GetLinkedUser: CommandMessage {
+public struct GetLinkedUser: PersonQuery {
     public static let type = "identity.link.get-user.v1"
     public static let scope = Scope.support
     public var userId: UserID?
@@ -28,10 +28,10 @@ public struct GetLinkedUser: CommandMessage {
     /// Of an install that the user is on.
     public var installId: InstallID?
     /// Where the page before ended (``LinkedUserResult/next``).
-    public var after: InstallID?
+    public var after: String?
 
     public init(
-        userId: UserID? = nil, externalId: ExternalID? = nil, installId: InstallID? = nil, after: InstallID? = nil
+        userId: UserID? = nil, externalId: ExternalID? = nil, installId: InstallID? = nil, after: String? = nil
     ) {
         self.userId = userId
         self.externalId = externalId
@@ -39,7 +39,13 @@ public struct GetLinkedUser: CommandMessage {
         self.after = after
     }
 
-    public var partitionSubject: String { externalId?.text ?? userId?.text ?? installId?.text ?? "" }
+    public var partitionSubject: String { subject.name }
+
+    public var subject: (kind: String, name: String) {
+        if let externalId { return ("externalId", externalId.text) }
+        if let userId { return ("userId", userId.text) }
+        return ("installId", installId?.text ?? "")
+    }
 
     public func validate() throws(Rejection) {
         guard [userId?.text, externalId?.text, installId?.text].count(where: { $0 != nil }) == 1 else {
@@ -48,13 +54,13 @@ public struct GetLinkedUser: CommandMessage {
         if let userId { try Validation.id(userId, "userId") }
         if let externalId { try Validation.identityValue(externalId, "externalId") }
         if let installId { try Validation.id(installId, "installId") }
-        if let after { try Validation.id(after, "after") }
+        try Validation.page(after)
     }
 }
 
 /// Reads a profile, found by its MPID or by one identity, as an erasure finds it (S90): nobody is found for certain by what
 /// several people have. Result: ``ProfileResult``.
-public struct GetProfile: CommandMessage {
+public struct GetProfile: PersonQuery {
     public static let type = "identity.sync.get-profile.v1"
     public static let scope = Scope.support
 
@@ -71,10 +77,18 @@ public struct GetProfile: CommandMessage {
 
     public var mpid: MPID?
     public var identity: Named?
+    /// Where the page before ended (``ProfileResult/next``).
+    public var after: String?
 
-    public init(mpid: MPID) { self.mpid = mpid }
+    public init(mpid: MPID, after: String? = nil) {
+        self.mpid = mpid
+        self.after = after
+    }
 
-    public init(identity: Named) { self.identity = identity }
+    public init(identity: Named, after: String? = nil) {
+        self.identity = identity
+        self.after = after
+    }
 
     /// The identity, if it is of a type that there is.
     public var named: Identity? {
@@ -83,12 +97,18 @@ public struct GetProfile: CommandMessage {
         }
     }
 
-    public var partitionSubject: String { mpid?.description ?? identity?.value ?? "" }
+    public var partitionSubject: String { subject.name }
+
+    public var subject: (kind: String, name: String) {
+        if let mpid { return ("mpid", mpid.description) }
+        return (identity?.type ?? "", identity?.value ?? "")
+    }
 
     public func validate() throws(Rejection) {
         guard (mpid == nil) != (identity == nil) else {
             throw Rejection(.invalidRequest, "data needs mpid or identity, and not both.")
         }
+        try Validation.page(after)
         guard let identity else { return }
         try Validation.identityType(identity.type, "identity.type")
         try Validation.identityValue(identity.value, "identity.value")
@@ -206,14 +226,14 @@ public struct LinkedUserResult: CommandResult {
     /// When the command was given that made the user; `nil` for an erased one.
     public var createdAt: Timestamp?
     public var isErased: Bool
-    /// By id, 100 at most.
+    /// The latest to get this user first, 100 at most.
     public var installs: [Install]
-    /// The page goes on after this install (``GetLinkedUser/after``); `nil` on the last page.
-    public var next: InstallID?
+    /// The next page's ``GetLinkedUser/after``, for the same question; `nil` on the last page.
+    public var next: String?
 
     public init(
         userId: UserID, externalId: ExternalID?, linkedAt: Timestamp?, createdAt: Timestamp?, isErased: Bool,
-        installs: [Install], next: InstallID? = nil
+        installs: [Install], next: String? = nil
     ) {
         self.userId = userId
         self.externalId = externalId
@@ -243,42 +263,51 @@ public struct ProfileResult: CommandResult {
     }
 
     public var mpid: MPID
-    /// All values of each type, the oldest first.
+    /// The values of each type, the oldest first; of more than 48,000 bytes the latest. `identityCount` says how many there
+    /// are.
     @SortedKeys public var identities: [IdentityType.RawValue: [String]]
+    public var identityCount: Int
     public var isLoggedIn: Bool
     public var firstSeen: Timestamp
     public var lastSeen: Timestamp
     /// The first-seen of a source that was aliased into the profile, when it was earlier.
     public var aliasedSince: Timestamp?
-    /// Whoever was aliased into the profile.
+    /// Whoever was aliased into the profile, 1,000 at most; `aliasedFromCount` says how many there are.
     public var aliasedFrom: [MPID]
+    public var aliasedFromCount: Int
     public var name: String?
     /// Of the link service, where a link says who this is.
     public var userId: UserID?
-    /// The 100 on which the profile was seen last; `deviceCount` says how many there are.
+    /// The one on which the profile was seen last first, 100 at most; `deviceCount` says how many there are.
     public var devices: [Device]
     public var deviceCount: Int
+    /// The next page's ``GetProfile/after``, for the same question; `nil` on the last page.
+    public var next: String?
     /// Lost its last identity: nobody finds it again.
     public var isOrphaned: Bool
     /// Nothing is left but the MPID (`sync.get-erasure`).
     public var isErased: Bool
 
     public init(
-        mpid: MPID, identities: [IdentityType.RawValue: [String]], isLoggedIn: Bool, firstSeen: Timestamp,
-        lastSeen: Timestamp, aliasedSince: Timestamp?, aliasedFrom: [MPID], name: String?, userId: UserID?,
-        devices: [Device], deviceCount: Int, isOrphaned: Bool, isErased: Bool
+        mpid: MPID, identities: [IdentityType.RawValue: [String]], identityCount: Int, isLoggedIn: Bool,
+        firstSeen: Timestamp, lastSeen: Timestamp, aliasedSince: Timestamp?, aliasedFrom: [MPID], aliasedFromCount: Int,
+        name: String?, userId: UserID?, devices: [Device], deviceCount: Int, next: String? = nil, isOrphaned: Bool,
+        isErased: Bool
     ) {
         self.mpid = mpid
         self.identities = identities
+        self.identityCount = identityCount
         self.isLoggedIn = isLoggedIn
         self.firstSeen = firstSeen
         self.lastSeen = lastSeen
         self.aliasedSince = aliasedSince
         self.aliasedFrom = aliasedFrom
+        self.aliasedFromCount = aliasedFromCount
         self.name = name
         self.userId = userId
         self.devices = devices
         self.deviceCount = deviceCount
+        self.next = next
         self.isOrphaned = isOrphaned
         self.isErased = isErased
     }

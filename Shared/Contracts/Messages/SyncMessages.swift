@@ -99,7 +99,7 @@ public struct ApplyAlias: CommandMessage {
 }
 
 /// The users seen on a device. Result: ``DeviceUsersResult``.
-public struct GetDeviceUsers: CommandMessage {
+public struct GetDeviceUsers: PersonQuery {
     public static let type = "identity.sync.get-users.v1"
     public static let scope = Scope.identitySync
     public var deviceId: DeviceID
@@ -107,6 +107,8 @@ public struct GetDeviceUsers: CommandMessage {
     public init(deviceId: DeviceID) { self.deviceId = deviceId }
 
     public var partitionSubject: String { deviceId.text }
+
+    public var subject: (kind: String, name: String) { ("deviceId", deviceId.text) }
 
     public func validate() throws(Rejection) { try Validation.id(deviceId, "deviceId") }
 }

@@ -111,14 +111,17 @@ public struct VerificationUsage: CommandMessage {
 
 /// Who uses a device, and what they may do: for help desks that missed an event. Decides on the settings of now, so a
 /// session whose key is gone ends by being asked about. Result: ``SessionResult``; a device that is not known is anonymous.
-public struct GetSession: CommandMessage {
+public struct GetSession: PersonQuery {
     public static let type = "identity.verification.get-session.v1"
     public static let scope = Scope.verificationCheck
+    public static let orScope: Scope? = .support
     public var deviceId: DeviceID
 
     public init(deviceId: DeviceID) { self.deviceId = deviceId }
 
     public var partitionSubject: String { deviceId.text }
+
+    public var subject: (kind: String, name: String) { ("deviceId", deviceId.text) }
 
     public func validate() throws(Rejection) { try Validation.id(deviceId, "deviceId") }
 }

@@ -172,6 +172,9 @@ extension Setting {
     public static let gatewayPort = Setting(
         "GATEWAY_PORT", 0...65_535, 0, "any; the log says which", by: [.gateway],
         "where the API is served")
+    public static let adminPort = Setting(
+        "GATEWAY_ADMIN_PORT", 0...65_535, nil, "no such port", by: [.gateway],
+        "where support's calls are served; 0: any, the log says which")
     public static let replyTimeout = Setting(
         "GATEWAY_REPLY_TIMEOUT_MS", 100...300_000, 8000, by: [.gateway], "how long a request waits for its reply")
     public static let maxInFlight = Setting(
@@ -193,7 +196,10 @@ extension Setting {
 
     private static let gateway = [
         Setting("GATEWAY_HOST", .text("address"), "127.0.0.1", by: [.gateway], "where the API is served"),
-        gatewayPort, replyTimeout, maxInFlight, maxConnections, maxConnectionsPerAddress, maxBodyBytes, clientTimeout,
+        gatewayPort,
+        Setting(
+            "GATEWAY_ADMIN_HOST", .text("address"), "127.0.0.1", by: [.gateway], "where support's calls are served"),
+        adminPort, replyTimeout, maxInFlight, maxConnections, maxConnectionsPerAddress, maxBodyBytes, clientTimeout,
         Setting(
             "GATEWAY_TRUSTED_PROXIES", .text("addresses and networks with commas between them, or none"),
             by: [.gateway], "whose X-Forwarded-For is believed"),

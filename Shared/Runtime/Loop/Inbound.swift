@@ -23,7 +23,8 @@ enum Inbound<Command: Sendable>: Sendable {
 /// instead of some thirty.
 final class AcceptedCommand<Command: Sendable>: Sendable {
     let record: KafkaRecord
-    /// As they were sent, but for `replyto` where the app has a topic of its own (``ReplyRule``).
+    /// As they were sent, but for `replyto` where the app has a topic of its own (``ReplyRule``), and for `authtype` and
+    /// `authid`: they say whose key it is that was proved, of what is done by hand (``Scope/isByHand``), and nothing otherwise.
     let attributes: EventAttributes
     let key: CommandKey
     let digest: [UInt8]
@@ -39,11 +40,13 @@ final class AcceptedCommand<Command: Sendable>: Sendable {
     let isTooOldToTell: Bool
     /// The command, or why it is rejected whatever the state.
     let body: Result<Command, Rejection>
+    /// About whom it asks, for the log; `nil` when it does not, or is rejected.
+    let asksAbout: PersonAsked?
 
     init(
         record: KafkaRecord, attributes: EventAttributes, digest: [UInt8], app: AppSettings, principal: Principal,
         source: InputSource, answers: CommandID?, triedFor: DryRunAnswer?, isTooOldToTell: Bool,
-        body: Result<Command, Rejection>
+        body: Result<Command, Rejection>, asksAbout: PersonAsked?
     ) {
         self.record = record
         self.attributes = attributes
@@ -57,6 +60,7 @@ final class AcceptedCommand<Command: Sendable>: Sendable {
         self.triedFor = triedFor
         self.isTooOldToTell = isTooOldToTell
         self.body = body
+        self.asksAbout = asksAbout
     }
 
     /// False for events and replies that the service subscribes to: nobody waits for an answer to them.
@@ -157,7 +161,7 @@ struct InboundReader<Service: CommandService> {
             return command(event, input, record, now, isTooOldToTell)
         }
         guard let input, input.source == source else { return .skipped }
-        return publication(event, input, record, now, isTooOldToTell)
+        return publication(event, input, record, isTooOldToTell)
     }
 
     private func command(
@@ -168,14 +172,15 @@ struct InboundReader<Service: CommandService> {
         do {
             let (app, principal) = try authenticator.authenticate(record, event.attributes, now: now)
             let misdirection = replies.direct(&event.attributes, app, principal)
-            guard let input, let scope = input.command?.scope else { return .refused(unknownType(event, record)) }
+            guard let input, let type = input.command else { return .refused(unknownType(event, record)) }
             do throws(Rejection) {
-                try principal.authorize(scope)
+                try principal.authorize(type)
                 if let misdirection { throw misdirection }
                 try checkDryRun(event.attributes)
             } catch {
                 return .refused(Refusal(record: record, answer: Refusal.Answer(event, error)))
             }
+            event.attributes.name(principal, if: type.scope.isByHand)
             return .accepted(accept(event, input, record, app, principal, isTooOldToTell))
         } catch {
             if !error.isOfOurs { replies.directUnknown(&event.attributes) }
@@ -186,11 +191,12 @@ struct InboundReader<Service: CommandService> {
 
     /// An event or a reply that is subscribed to: only the deployment's own services write those.
     private func publication(
-        _ event: CloudEvent<JSONView>, _ input: Input<Command>, _ record: KafkaRecord, _ now: Timestamp,
-        _ isTooOldToTell: Bool
+        _ event: CloudEvent<JSONView>, _ input: Input<Command>, _ record: KafkaRecord, _ isTooOldToTell: Bool
     ) -> Inbound<Command> {
         do {
-            let (app, principal) = try authenticator.authenticate(publication: record, event.attributes, now: now)
+            let (app, principal) = try authenticator.authenticate(publication: record, event.attributes)
+            var event = event
+            event.attributes.name(principal, if: false)
             let publication = accept(event, input, record, app, principal, isTooOldToTell)
             if case .failure(let rejection) = publication.body {
                 return .refused(dead(record, rejection.reason.rawValue, .decode, rejection.message))
@@ -227,11 +233,13 @@ struct InboundReader<Service: CommandService> {
         _ event: CloudEvent<JSONView>, _ input: Input<Command>, _ record: KafkaRecord, _ app: AppSettings,
         _ principal: Principal, _ isTooOldToTell: Bool
     ) -> AcceptedCommand<Command> {
-        AcceptedCommand(
+        let body = body(event, input)
+        return AcceptedCommand(
             record: record, attributes: event.attributes,
             digest: CommandDigest.bytes(type: event.attributes.type, data: event.data), app: app, principal: principal,
             source: input.source, answers: answers(event), triedFor: triedFor(event),
-            isTooOldToTell: isTooOldToTell, body: body(event, input))
+            isTooOldToTell: isTooOldToTell, body: body,
+            asksAbout: input.asksAbout.flatMap { ask in (try? body.get()).flatMap { _ in ask(event.data) } })
     }
 
     /// The forward that is settled by this message: by a reply that is the last one.
@@ -269,6 +277,17 @@ struct InboundReader<Service: CommandService> {
             let problem = WireJSONError.explain(error)
             return .failure(
                 Rejection(.invalidRequest, problem.contains(": ") ? "data.\(problem)" : "data: \(problem)"))
+        }
+    }
+}
+
+extension EventAttributes {
+    /// Says whose key it was that was proved, and nothing of what the sender claims.
+    fileprivate mutating func name(_ principal: Principal, if isWanted: Bool) {
+        if isWanted, case .apiKey(let id) = principal.kind {
+            (authType, authID) = ("api_key", id.text)
+        } else {
+            (authType, authID) = (nil, nil)
         }
     }
 }

@@ -82,6 +82,7 @@ struct MessageWriter {
             attributes.subject = event.subject
             attributes.sequence = sequence(command.record, incarnation, index)
             attributes.partitionKey = partitionKey(app: command.key.app, subject: event.subject)
+            (attributes.authType, attributes.authID) = (command.attributes.authType, command.attributes.authID)
             return try message(.event, topic: eventsTopic, attributes, event)
         }
         return try write(event)
@@ -145,6 +146,7 @@ struct MessageWriter {
         }
         var attributes = follow(command.attributes, type: ReceivedReply.type, now: now)
         attributes.id = DerivedID.message(of: command.key, index: index)
+        (attributes.authType, attributes.authID) = (command.attributes.authType, command.attributes.authID)
         let digest = CommandDigest.text(command.digest)
         let parts = ReplyParts(
             replyID: attributes.id, digest: digest, time: text(now), id: command.attributes.id,
@@ -168,6 +170,7 @@ struct MessageWriter {
         let origin = try WireJSONDecoder().decode(SagaOrigin.self, from: saga.origin)
         var attributes = follow(origin.attributes, type: ReceivedReply.type, now: now)
         attributes.id = DerivedID.settlement(of: saga.key, isFinal: outcome.isFinal)
+        (attributes.authType, attributes.authID) = (origin.attributes.authType, origin.attributes.authID)
         return try reply(outcome, attributes, to: origin.attributes, digest: origin.digest, key: saga.recordKey)
     }
 
@@ -197,6 +200,7 @@ struct MessageWriter {
     ) throws -> OutboxRecord {
         var attributes = follow(command.attributes, type: ReceivedReply.type, now: now)
         attributes.id = id
+        (attributes.authType, attributes.authID) = (command.attributes.authType, command.attributes.authID)
         var (reply, isConfidential) = body(
             outcome, of: command.attributes, digest: CommandDigest.text(command.digest))
         if isConfidential { reply.result = try reply.result.flatMap { try withoutSecrets($0).map { .text($0) } } }

@@ -17,6 +17,7 @@ package final class ServiceLoop<Service: CommandService> {
     let signals: LoopSignals
     let logger: Logger
     let metrics: LoopMetrics
+    let personReads: PersonReads
     let database: any SQLDatabase
     let apps: AppsSource
     let topics: Topics
@@ -47,6 +48,7 @@ package final class ServiceLoop<Service: CommandService> {
         logger = start.logger
         let metrics = LoopMetrics(service: Service.name, client: configuration.kafka.clientID)
         self.metrics = metrics
+        personReads = PersonReads(service: Service.name, logger: start.logger)
         database = start.database
         apps = start.apps
         topics = configuration.topics
@@ -273,6 +275,7 @@ package final class ServiceLoop<Service: CommandService> {
         store.committed()
         health.writes(store.obstacle)
         partitions.decided(updates)
+        personReads.note(batch, entries, decider.secrets)
         publish(entries, updates)
         metrics.committed(entries, of: batch.map { $0.accepted?.app.id }, duration: clock.now() - started)
     }

@@ -118,12 +118,28 @@ public struct Input<Command: Sendable>: Sendable {
     public let command: CommandType?
     /// - Throws: `Rejection`, or a decoding error that the runtime turns into `INVALID_REQUEST`.
     public let read: @Sendable (JSONView) throws -> Command
+    /// About whom a command asks; `nil` for those that ask about nobody.
+    let asksAbout: (@Sendable (JSONView) -> PersonAsked?)?
+
+    private init(
+        _ type: String, _ source: InputSource, command: CommandType? = nil,
+        asksAbout: (@Sendable (JSONView) -> PersonAsked?)? = nil,
+        _ read: @escaping @Sendable (JSONView) throws -> Command
+    ) {
+        self.type = type
+        self.source = source
+        self.command = command
+        self.asksAbout = asksAbout
+        self.read = read
+    }
 
     /// A command to this service.
     public static func command<Message: CommandMessage>(
         _: Message.Type, _ command: @escaping @Sendable (Message) -> Command
     ) -> Input {
-        Input(type: Message.type, source: .commands, command: CommandType(Message.self)) { data in
+        Input(Message.type, .commands, command: CommandType(Message.self), asksAbout: PersonAsked.reader(Message.self))
+        {
+            data in
             let message = try WireJSONDecoder().decode(Message.self, from: data)
             try message.validate()
             return command(message)
@@ -134,7 +150,7 @@ public struct Input<Command: Sendable>: Sendable {
     public static func event<Message: EventMessage>(
         _: Message.Type, of service: String, _ command: @escaping @Sendable (Message) -> Command
     ) -> Input {
-        Input(type: Message.type, source: .events(of: service), command: nil) {
+        Input(Message.type, .events(of: service)) {
             command(try WireJSONDecoder().decode(Message.self, from: $0))
         }
     }
@@ -143,7 +159,7 @@ public struct Input<Command: Sendable>: Sendable {
     public static func reply(
         from services: Set<String>, _ command: @escaping @Sendable (ReceivedReply) -> Command
     ) -> Input {
-        Input(type: ReceivedReply.type, source: .replies(from: services), command: nil) { data in
+        Input(ReceivedReply.type, .replies(from: services)) { data in
             guard let reply = ReceivedReply(data.value) else {
                 throw Rejection(.invalidRequest, "data does not say which command it answers, and how.")
             }

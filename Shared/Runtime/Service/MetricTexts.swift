@@ -34,6 +34,7 @@ extension PrometheusRegistry.Configuration {
         "identity_fenced_total": "How often the replica learned that it no longer owns a partition.",
         "identity_database_waits_total": "How often it had to wait for the database.",
         "identity_log_gap_records_total": "Records that Kafka removed before they were read.",
+        "identity_person_reads_total": "Questions about people that were answered.",
         "identity_late_links_total":
             "Link requests refused because they are older than the turn of whoever is on the install.",
         "identity_ignored_values_total": "Device identities ignored because they name nobody.",

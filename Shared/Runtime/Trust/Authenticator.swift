@@ -68,16 +68,11 @@ public struct Authenticator: Sendable {
     /// - Returns: the app that it is about.
     /// - Throws: `AuthenticationFailure`, also when somebody else than a service wrote it.
     public func authenticate(
-        publication record: KafkaRecord, _ attributes: EventAttributes, now: Timestamp
+        publication record: KafkaRecord, _ attributes: EventAttributes
     ) throws(AuthenticationFailure) -> (app: AppSettings, principal: Principal) {
         if trust == .signed { try publications.check(record) }
-        let app = try app(of: attributes)
-        let principal = try vouched(attributes, for: app, now)
-        guard principal.kind == .service else {
-            throw AuthenticationFailure(
-                .principalInvalid, "only the deployment's own services write events and replies")
-        }
-        return (app, principal)
+        // Its `authid` says whose key it was that led to it, and not who writes it.
+        return (try app(of: attributes), Principal(kind: .service, scopes: Set(Scope.allCases)))
     }
 
     private func app(of attributes: EventAttributes) throws(AuthenticationFailure) -> AppSettings {
@@ -249,8 +244,13 @@ public struct Principal: Sendable, Hashable {
     }
 
     /// Checks that the principal may send a command that needs `scope` (L2).
-    public func authorize(_ scope: Scope) throws(Rejection) {
-        if scopes.contains(scope) { return }
+    public func authorize(_ scope: Scope) throws(Rejection) { try authorize(scope, or: nil) }
+
+    /// The same of a type of command.
+    public func authorize(_ type: CommandType) throws(Rejection) { try authorize(type.scope, or: type.orScope) }
+
+    private func authorize(_ scope: Scope, or other: Scope?) throws(Rejection) {
+        if scopes.contains(scope) || other.map(scopes.contains) == true { return }
         switch kind {
         case .user where scope != .sdk, .install where scope != .sdk, .expiredInstall where scope != .sdk:
             throw Rejection(.userTokenNotAllowed)  // U42
@@ -260,7 +260,8 @@ public struct Principal: Sendable, Hashable {
             .insufficientScope,
             scope == .internal
                 ? "Only the deployment's own services may send this command."
-                : "This command needs an API key with the scope \(scope.rawValue).")
+                : "This command needs an API key with the scope "
+                    + [scope, other].compactMap { $0?.rawValue }.joined(separator: " or ") + ".")
     }
 }
 

@@ -26,13 +26,21 @@ def topics() -> list[str]:
 class Gateway(Service):
     @property
     def address(self) -> str:
+        return self._address("gateway is up")
+
+    def _address(self, text: str) -> str:
         def bound() -> str:
             assert self.is_running, f"{self.name} has ended with {self.process.returncode}\n{self.tail()}"
-            for line in self.lines('"gateway is up"'):
+            for line in self.lines(f'"{text}"'):
                 return str(json.loads(line)["fields"]["address"])
             return ""
 
         return until(bound, 60, lambda: f"the gateway's address\n{self.tail()}")
+
+    @property
+    def admin(self) -> Client:
+        """The admin port, where `GATEWAY_ADMIN_PORT` is set."""
+        return Client(self._address("admin port is up"))
 
     @property
     def client(self) -> Client:

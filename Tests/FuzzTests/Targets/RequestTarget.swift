@@ -18,7 +18,8 @@ import WireJSON
 enum RequestTarget {
     static func run(_ bytes: [UInt8]) throws {
         guard let request = request(bytes) else { return }
-        for route in Route.at(request.path) where route.endpoint.method == request.method {
+        let routes = Door.allCases.flatMap { Route.at(request.path, $0) }
+        for route in routes where route.endpoint.method == request.method {
             let bus = StandIn(result: (try? JSONValue(parsing: request.body))?["result"])
             let api = API(
                 bus: bus, secrets: FuzzWorld.secrets, limits: RequestLimits(), replyTimeout: .seconds(1),

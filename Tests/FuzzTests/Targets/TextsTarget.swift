@@ -60,7 +60,7 @@ enum TextsTarget {
         try hold(client.address != nil, "a request comes from nowhere")
         let trace = TraceContext(parent: text, state: text)
         try hold(trace.id.utf8.count == 32 && trace.parent.utf8.count == 55, "a trace \(trace.parent)")
-        for route in Route.at(text) {
+        for route in Door.allCases.flatMap({ Route.at(text, $0) }) {
             try hold(text.hasPrefix("/"), "\(text) is a path")
             if route.endpoint.path.idName != nil { try hold(!route.id.isEmpty, "\(text) has no id") }
         }
@@ -68,6 +68,9 @@ enum TextsTarget {
         var request = APIRequest(method: "POST", path: "/", headers: [:])
         request.headers[.ifNoneMatch] = text
         _ = Preference.isDryRun(request)
-        _ = OpenAPIDocument.response(knownAs: text)
+        for door in Door.allCases { _ = OpenAPIDocument.of(door).response(knownAs: text) }
+        if let query = try? Query(text, Set(Query.Parameter.allCases)) {
+            try hold(query.values.values.allSatisfy { !$0.isEmpty }, "a query has a value that is none")
+        }
     }
 }

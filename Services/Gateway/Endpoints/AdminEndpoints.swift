@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Apps
+import Contracts
+import Runtime
+
+extension Endpoint {
+    /// Every endpoint of the admin port. A new one is a value here, an operation in docs/openapi-admin.json (then
+    /// `scripts/generate`) and a word in docs/gateway.md.
+    ///
+    /// What people are called by stands in bodies: paths and queries are written into logs on the way. Ids that the
+    /// platform made stand in paths.
+    static let admin: [Endpoint] =
+        reads + repairs + profileAPI + [
+            Endpoint("GET", "/openapi.json", .own, by: .anybody, .document)
+        ]
+
+    private static let reads = [
+        Endpoint(
+            "GET", "/admin/v1/users/{user_id}", .own, by: .backend, parameters: [.after],
+            { GetLinkedUser(userId: UserID($0.id), after: $0.query[.after]) }),
+        Endpoint(
+            "POST", "/admin/v1/users/resolve", .own, by: .backend, parameters: [], GetLinkedUser.self,
+            data: OwnCalls.members("userId", "externalId", "installId", "after")),
+        Endpoint(
+            "GET", "/admin/v1/profiles/{mpid}", .own, by: .backend, parameters: [.after],
+            { content throws(APIFailure) in
+                GetProfile(mpid: try ProfileCalls.mpid(content.id), after: content.query[.after])
+            }),
+        Endpoint(
+            "POST", "/admin/v1/profiles/resolve", .own, by: .backend, parameters: [], GetProfile.self,
+            data: OwnCalls.members("mpid", "identity", "after")),
+        Endpoint(
+            "GET", "/admin/v1/sessions/{device_id}", .own, by: .backend, parameters: [],
+            { GetSession(deviceId: DeviceID($0.id)) }),
+    ]
+
+    /// One line for each.
+    private static let repairs = [
+        repair(MakeInstallActive.self, "installId"),
+        repair(UnlinkUser.self, "userId"),
+        repair(ChangeExternalID.self, "userId", "externalId", "newExternalId"),
+    ]
+
+    /// `identity.link.make-active.v1` is `POST /admin/v1/link/make-active`.
+    /// - Parameters:
+    ///   - members: of the command's data, beside the author and the reason.
+    ///   - others: the services that have their part in the answer.
+    private static func repair<Command: RepairCommand>(
+        _: Command.Type, _ members: String..., with others: Set<String> = []
+    ) -> Endpoint {
+        let words = Command.type.split(separator: ".")
+        return Endpoint(
+            "POST", "/admin/v1/\(words[1])/\(words[2])", .own, by: .backend, with: others, parameters: [.dryRun],
+            Command.self, data: OwnCalls.members(members + ["author", "reason"]), answer: OwnCalls.answerOrTrial)
+    }
+
+    /// The identity vendor's calls to read profiles (F45).
+    private static let profileAPI = [
+        Endpoint(
+            "GET", "/userprofile/v1/{org_id}/{account_id}/{workspace_id}/{mpid}", .own, by: .backend,
+            parameters: [.fields],
+            { content throws(APIFailure) in
+                try ProfileCalls.check(content.query)
+                return GetProfile(mpid: try ProfileCalls.mpid(content.id))
+            }, answer: ProfileCalls.profile),
+        Endpoint(
+            "POST", "/userprofile/v1/resolve/{org_id}/{account_id}/{workspace_id}", .own, by: .backend,
+            parameters: [.fields], GetProfile.self, data: ProfileCalls.named, answer: ProfileCalls.profile),
+    ]
+}
