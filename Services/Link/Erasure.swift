@@ -174,7 +174,8 @@ extension LinkDecider {
         // The moment of what made the sync service ask.
         let moment = command.erasedAt ?? moment
         let found = persons(command, at: moment)
-        let erasures = (found + erasedOnce(but: Set(found.map(\.userID)))).map { (person: $0, erasure: erasure(of: $0, at: moment)) }
+        let gone = erasedOnce(but: Set(found.map(\.userID)))
+        let erasures = (found + gone).map { (person: $0, erasure: erasure(of: $0, at: moment)) }
         let begun = erasures.enumerated().filter { $0.element.erasure.user != .done }
         guard !begun.isEmpty else { return Decision(.succeeded(certificate(erasures.map(\.erasure)))) }
         var decision = Decision(.pending(nil))
