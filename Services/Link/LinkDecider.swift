@@ -23,6 +23,7 @@ public struct LinkDecider {
     /// The door. Rules refuse by throwing; what a refusal tells is known here alone.
     public func decide(_ command: LinkCommand) -> Decision {
         do throws(Rejection) {
+            if let reason = recordedLink(command)?.reason { throw Rejection(reason) }  // L80
             return try rule(command)
         } catch {
             let refused = command.linkedInstallID.map { LinkRefused(installId: $0, reason: error.reason) }  // L16
@@ -80,8 +81,8 @@ public struct LinkDecider {
 
     /// A person with the command's own user id, which is never given twice: it is taken only when a command is replayed
     /// that the inbox has forgotten. If its user was erased since, the erasure stands (L37).
-    func newPerson() throws(Rejection) -> Person {
-        let userID = context.newUserID
+    func newPerson(_ userID: UserID? = nil) throws(Rejection) -> Person {
+        let userID = userID ?? context.newUserID
         if let taken = state.person(userID: userID) {
             throw Rejection(taken.isErased ? .userErased : .idReused)
         }
@@ -89,17 +90,6 @@ public struct LinkDecider {
     }
 
     func person(on install: Install) -> Person? { install.userID.flatMap { state.person(userID: $0) } }
-}
-
-extension LinkCommand {
-    /// The install that somebody wants to link.
-    fileprivate var linkedInstallID: InstallID? {
-        switch self {
-        case .request(let command): command.installId
-        case .establish(let command): command.installId
-        default: nil
-        }
-    }
 }
 
 /// docs/link.md, L3 to L15. L1 and L2 are the runtime's (`Authenticator`, `Principal`).
@@ -177,7 +167,8 @@ extension LinkDecider {
             return try elect(install, for: person, externalID)  // L14
         case nil:
             if let owner { return try elect(install, for: owner, externalID) }  // L11, L13
-            return try elect(install, for: newPerson(), externalID)  // L12
+            if let person = recordedPerson() { return try elect(install, for: person, externalID) }  // L80
+            return try elect(install, for: newPerson(recordedUserID), externalID)  // L12
         }
     }
 

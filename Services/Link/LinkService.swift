@@ -30,9 +30,19 @@ public struct LinkService: CommandService {
         .reply(from: ["user", "sync"]) { .answered(ForgetAnswer($0)) },
     ]
 
+    public static let recordedEvents: Set<String> = [Linked.type, LinkRefused.type, UserErased.type]
+
     private let lateLinks = LateLinkLog()
 
     public init() {}
+
+    public static func keep(_ events: [RecordedEvent], in transaction: any SQLTransaction) throws {
+        try LinkStore(transaction: transaction).keep(events.compactMap(RecordedOutcome.init))
+    }
+
+    public static func forgetRecorded(in transaction: any SQLTransaction) throws {
+        try LinkStore(transaction: transaction).forgetRecorded()
+    }
 
     public func load(
         _ commands: [(LinkCommand, DecisionContext)], in transaction: any SQLTransaction
@@ -51,6 +61,7 @@ public struct LinkService: CommandService {
                     commands.flatMap { command, context in
                         command.externalIDs.map { Scoped(app: context.app.id, id: $0) }
                     })))
+        try loadRecorded(commands, store, &state)
         try loadHolds(commands, store, &state)
         try loadErasures(commands, store, &state)
         let touchesAll =
@@ -61,6 +72,7 @@ public struct LinkService: CommandService {
         userIDs.formUnion(state.installs.values.compactMap { $0.userID })
         userIDs.formUnion(
             commands.filter { mayCreatePerson($0, state, freed: freesExternalIDs) }.map { $0.1.newUserID })
+        userIDs.formUnion(state.recorded.values.compactMap(\.userID))
         state.load(try store.persons(userIDs: userIDs.subtracting(state.persons.keys)))
         if commands.contains(where: { $0.0.changesExternalID }) {
             // What is given up may have been held before, until that was over.
@@ -82,6 +94,14 @@ public struct LinkService: CommandService {
         }
         state.load(try store.installs(ids: Set(unknown)))
         return state
+    }
+
+    /// What became once of links and erasures that a replay decides again.
+    private func loadRecorded(
+        _ commands: [(LinkCommand, DecisionContext)], _ store: LinkStore, _ state: inout LinkState
+    ) throws {
+        let past = commands.filter { $0.1.isPast && ($0.0.linkedInstallID != nil || $0.0.erases) }
+        state.load(try store.recorded(Set(past.flatMap { RecordedOutcome.events(of: $0.1.command) })))
     }
 
     /// External ids that were changed: nobody has them, as it seems. And those of whoever is erased.
@@ -234,6 +254,15 @@ public enum LinkCommand: Sendable, Hashable {
         switch self {
         case .request, .establish, .changeExternalID: true
         default: false
+        }
+    }
+
+    /// The install that somebody wants to link.
+    var linkedInstallID: InstallID? {
+        switch self {
+        case .request(let command): command.installId
+        case .establish(let command): command.installId
+        default: nil
         }
     }
 

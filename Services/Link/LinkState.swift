@@ -23,6 +23,8 @@ public struct LinkState: ServiceState, Sendable {
     /// By user id.
     private(set) var erasures = Table<Erasure>()
     private(set) var holds = Table<Hold>()
+    /// What the events of the past say, by their ids.
+    private(set) var recorded: [CommandID: RecordedOutcome] = [:]
 
     /// By external id.
     private var userIDs: [Scoped<ExternalID>: UserID] = [:]
@@ -90,6 +92,8 @@ public struct LinkState: ServiceState, Sendable {
     }
 
     mutating func load(_ rows: [Hold]) { rows.forEach { holds.load($0) } }
+
+    mutating func load(_ rows: [RecordedOutcome]) { for row in rows { recorded[row.event] = row } }
 
     public mutating func apply(_ change: Change) {
         switch change {
@@ -215,6 +219,8 @@ public struct LinkStore {
                 """,
                 "CREATE INDEX erasures_of_user_forward ON erasures (user_forward)",
                 "CREATE INDEX erasures_of_sync_forward ON erasures (sync_forward)",
+                // Of a replay, and empty otherwise.
+                "CREATE TABLE recorded (event_id TEXT NOT NULL PRIMARY KEY, user_id TEXT, reason TEXT)",
             ])
     ]
 

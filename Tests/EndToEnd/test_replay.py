@@ -22,6 +22,7 @@ from identitybus_testkit.gateway import SERVICES, Gateway, GatewayDeployment
 from identitybus_testkit.http import Client, bearer
 from identitybus_testkit.places import binary, clean_environment
 from identitybus_testkit.platform import wait_until_quiet
+from identitybus_testkit.waiting import until
 from test_erasure import APP, create, login, whole
 
 People = dict[str, Any]
@@ -240,6 +241,68 @@ def test_an_erasure_holds_whoever_was_first(make_world: Callable[[str], World], 
     assert world.quiet() == {"persons": [], "installs": [], "profiles": []}
     if mpids_of(world.store) == made:
         pytest.skip("all were decided in the order of the log")
+
+
+@pytest.mark.slow
+def test_users_are_who_they_were_though_link_lagged(make_world: Callable[[str], World]) -> None:
+    """The link service lags on one partition. What is logged there first is decided last: a registration, so that the
+    first request of its install is refused, or the first of several requests for one new external id, of installs that
+    have users of their own or none. Some of those that come of it are erased by their user ids (L80)."""
+    world = make_world("sqlite")
+    world.stop()
+    world.start(BATCH_SIZE="20")
+    bus, link = world.deployment.bus, world.services[SERVICES.index("link")]
+    hot, *others = world.deployment.broker.partitions(bus.commands)
+    erased = []
+
+    def ask(install: str, name: str, partition: int) -> Command:
+        command = c.request(install, name, app=APP, signer="whole-backend")
+        bus.send(command, partition=partition)
+        time.sleep(0.02)
+        return command
+
+    for number, kind in enumerate(["unknown", "new", "none", "unknown", "new", "none"]):
+        name, installs = fresh("race"), [fresh("install") for _ in range(4)]
+        for install in installs[1:] if kind == "unknown" else installs:
+            user = "new" if kind == "new" else "none"
+            assert bus.settle(c.register(install, user=user, app=APP), 60)["status"] == "succeeded"
+        link.pause()
+        answered = bus.collector.answered
+        for _ in range(2000):
+            bus.send(c.query("nobody", app=APP), partition=hot)
+        link.resume()
+        until(lambda: bus.collector.answered > answered + 100, 30, "the first answers")
+        if kind == "unknown":
+            late = c.register(installs[0], app=APP)
+            bus.send(late, partition=hot)
+            requests = [ask(installs[0], name, others[0])]
+        else:
+            late = ask(installs[0], name, hot)
+            requests = [ask(install, name, partition) for install, partition in zip(installs[1:], others, strict=True)]
+        replies = [bus.final(one.id, 60) for one in requests]
+        late_reply = bus.final(late.id, 60)
+        if kind == "unknown":
+            assert replies[0]["reason"] == "INSTALL_NOT_FOUND"
+            replies = [bus.final(ask(installs[0], name, others[0]).id, 60)]
+        else:
+            assert replies[0]["status"] == "succeeded" and not (late_reply.get("result") or {}).get("personCreated")
+        if number > 2:
+            erased.append(replies[0]["result"]["userId"])
+            world.erase_user(erased[-1])
+    after = world.quiet()
+    world.stop()
+    salts = world.salts()
+    world.empty()
+    world.replay(IDENTITYBUS_SALTS=salts)
+    again = world.quiet()
+    # Of several events that name a new person at one moment, another one may make the profile now (S125).
+    assert [again[part] for part in ("persons", "installs")] == [after[part] for part in ("persons", "installs")]
+    assert sorted(names for _, names in again["profiles"]) == sorted(names for _, names in after["profiles"])
+    assert len(erased) == 3 and not set(erased) & {user for _, user in after["persons"]}
+    world.stop()
+    # It is over: nothing of what was read for it stays.
+    world.start()
+    assert world.store.execute("SELECT count(*) FROM recorded") == [(0,)]
 
 
 def test_salts_that_do_not_fit_stop_the_start(make_deployment: Callable[..., GatewayDeployment]) -> None:

@@ -282,7 +282,9 @@ struct BatchDecider<Service: CommandService> {
     }
 
     func context(of command: Command, _ now: Timestamp) -> DecisionContext {
-        command.context(now: time(of: command, now), secrets: secrets, retention: retention)
+        command.context(
+            now: time(of: command, now), secrets: secrets, retention: retention,
+            isPast: pastTimes.isPast(command.record))
     }
 
     /// As of when it is decided.

@@ -70,11 +70,13 @@ final class AcceptedCommand<Command: Sendable>: Sendable {
     var isDryRun: Bool { isCommand && attributes.isDryRun }
 
     /// - Parameter retention: how long the inbox remembers.
-    func context(now: Timestamp, secrets: DerivedSecrets, retention: Duration = .zero) -> DecisionContext {
+    func context(
+        now: Timestamp, secrets: DerivedSecrets, retention: Duration = .zero, isPast: Bool = false
+    ) -> DecisionContext {
         let told = Moment(of: record, time: attributes.time, now: now)
         return DecisionContext(
             command: key, app: app, principal: principal, now: now, moment: told.atMost(now), told: told,
-            expiry: expiry, secrets: secrets, retention: retention)
+            expiry: expiry, secrets: secrets, retention: retention, isPast: isPast)
     }
 }
 

@@ -76,6 +76,10 @@ package struct LoopStart {
             return nil
         }
         tell(Service.self, configuration, database, watch, logger)
+        let recorded = RecordedEvents<Service>(
+            configuration: configuration, authenticator: configuration.authenticator(for: apps.apps),
+            database: database, health: health, signals: signals, logger: logger)
+        try recorded.prepare(watch.watch, retrying: isForOthersToMend)
         return LoopStart(
             configuration: configuration, health: health, signals: signals, logger: logger, database: database,
             apps: apps, watch: watch.watch, seams: try .real(configuration.kafka, signals, logger),

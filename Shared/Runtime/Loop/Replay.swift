@@ -101,8 +101,13 @@ struct PastTimes {
     /// Where the past ends; `nil` where nothing is replayed.
     var end: Timestamp?
 
+    func isPast(_ record: KafkaRecord) -> Bool {
+        guard let end else { return false }
+        return record.timestampMs >= 0 && record.timestampMs < end.milliseconds
+    }
+
     func time(of record: KafkaRecord, now: Timestamp) -> Timestamp {
-        guard let end, record.timestampMs >= 0, record.timestampMs < end.milliseconds else { return now }
+        guard isPast(record) else { return now }
         return min(now, Timestamp(milliseconds: record.timestampMs))
     }
 }

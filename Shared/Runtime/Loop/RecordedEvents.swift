@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Contracts
+import Logging
+import Messaging
+import Storage
+import WireJSON
+
+/// An event that the service published once, as a replay reads it back (``CommandService/recordedEvents``).
+public struct RecordedEvent: Sendable {
+    /// The same as when the command is decided again: `DerivedID.message(of:index:)`.
+    public var id: CommandID
+    public var type: String
+    let data: JSONView
+
+    /// - Returns: `nil` for data of another form.
+    public func read<Message: EventMessage>(_: Message.Type) -> Message? {
+        try? WireJSONDecoder().decode(Message.self, from: data)
+    }
+}
+
+/// Reads the service's own events before a replay decides anything. Commands that were decided in another order than they
+/// were logged come to what they came to then.
+struct RecordedEvents<Service: CommandService> {
+    let configuration: ServiceConfiguration
+    let authenticator: Authenticator
+    let database: any SQLDatabase
+    let health: LoopHealth
+    let signals: LoopSignals
+    let logger: Logger
+
+    private static var batch: Int { 500 }
+
+    private var topic: String { configuration.topics.events(Service.name) }
+
+    /// Before a replay, keeps what the events say, and waits until that can be done. Otherwise forgets what was kept.
+    ///
+    /// - Parameter isForOthersToMend: whether an error is worth another attempt.
+    /// - Throws: what is not, from Kafka or the store.
+    func prepare(_ watch: BrokerWatch, retrying isForOthersToMend: (any Error) -> Bool) throws {
+        guard !Service.recordedEvents.isEmpty else { return }
+        var backoff = Backoff(from: .milliseconds(100), upTo: .seconds(3))
+        while !signals.isStopping {
+            do {
+                if configuration.replayUntil == nil {
+                    return try database.transaction { try Service.forgetRecorded(in: $0) }
+                }
+                return try read(partitions: watch.partitions(of: topic) ?? 0)
+            } catch  where isForOthersToMend(error) {
+                signals.sleep(backoff.nextSpread())
+            }
+        }
+    }
+
+    /// - Parameter count: how many partitions the topic has.
+    private func read(partitions count: Int) throws {
+        let partitions = (0..<Int32(clamping: count)).map { TopicPartition(topic: topic, partition: $0) }
+        let admin = try KafkaAdmin(configuration: configuration.kafka, logger: logger)
+        defer { admin.close(timeout: .seconds(1)) }
+        let bounds = try admin.bounds(of: partitions, timeout: .seconds(10))
+        guard bounds.count == partitions.count else {
+            throw KafkaError(code: KafkaError.Code.timedOut, message: "\(topic) does not say where it ends")
+        }
+        var ends = bounds.filter { $0.value.low < $0.value.high }.mapValues(\.high)
+        let tail = try KafkaTail(
+            configuration: configuration.kafka, reading: ends.keys.sorted(), from: .beginning, logger: logger)
+        defer { tail.close() }
+        var kept = 0
+        while !ends.isEmpty, !signals.isStopping {
+            health.turned()
+            let records = tail.poll(maxRecords: Self.batch, timeout: .milliseconds(500))
+            if let (topic, error) = tail.unreadable.first {
+                health.unreadable(error.unreadable(topic))
+                throw error
+            }
+            kept += try keep(records)
+            for record in records where record.offset + 1 >= ends[record.topicPartition] ?? .max {
+                ends[record.topicPartition] = nil
+            }
+        }
+        health.unreadable(nil)
+        logger.info(
+            "a replay has read what the service told once",
+            metadata: ["event": "replay.recorded", "topic": "\(topic)", "events": .stringConvertible(kept)])
+    }
+
+    private func keep(_ records: [KafkaRecord]) throws -> Int {
+        let events = records.compactMap(event)
+        guard !events.isEmpty else { return 0 }
+        try database.transaction { try Service.keep(events, in: $0) }
+        return events.count
+    }
+
+    private func event(_ record: KafkaRecord) -> RecordedEvent? {
+        guard let event = try? EnvelopeReader.open(value: record.value, headers: record.headers),
+            Service.recordedEvents.contains(event.attributes.type),
+            (try? authenticator.authenticate(publication: record, event.attributes, now: .now)) != nil
+        else { return nil }
+        return RecordedEvent(id: CommandID(event.attributes.id), type: event.attributes.type, data: event.data)
+    }
+}
