@@ -64,12 +64,13 @@ def store(
 hostssl all ciphered 127.0.0.1/32 scram-sha-256
 host all ciphered 127.0.0.1/32 reject
 hostssl all certified 127.0.0.1/32 scram-sha-256 clientcert=verify-full
+hostssl all named 127.0.0.1/32 cert
 host all doctored 127.0.0.1/32 scram-sha-256
 """ + access.read_text())
     shutil.copy(authority.certificate, server._data / "clients.crt")
     (server._data / "clients.crt").chmod(0o644)
     store.sql("ALTER SYSTEM SET ssl_ca_file TO 'clients.crt'")
-    for role in ("doctored", "ciphered", "certified"):
+    for role in ("doctored", "ciphered", "certified", "named"):
         store.sql(
             f"CREATE ROLE {role} LOGIN PASSWORD 'right'", f"GRANT USAGE ON SCHEMA identity_link TO {role}",
             f"GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON ALL TABLES IN SCHEMA identity_link TO {role}")
@@ -151,16 +152,17 @@ def test_doctor_of_certificates_of_postgresql(store: Server, authority: Authorit
 
 
 def test_doctor_of_our_certificate_for_postgresql(store: Server, authority: Authority, directory: Path) -> None:
-    def look(certificate: tuple[Path, Path] | None) -> Report:
-        environment = store.as_role("certified", "?sslmode=verify-full", "localhost") | {
+    def look(certificate: tuple[Path, Path] | None, role: str = "certified") -> Report:
+        environment = store.as_role(role, "?sslmode=verify-full", "localhost") | {
             "PGSSLROOTCERT": str(authority.certificate)}
         if certificate:
             environment |= {"PGSSLCERT": str(certificate[0]), "PGSSLKEY": str(certificate[1])}
         return doctor(environment, "--as", "link")
 
     other = Authority(directory / f"authority-{uuid.uuid4().hex[:8]}")
-    for certificate in (None, other.issue("certified"), authority.issue("somebody.else")):
-        is_defect(look(certificate), "postgresql.certificate", "client-certificate")
+    for certificate, role in (
+        (None, "certified"), (other.issue("certified"), "certified"), (authority.issue("somebody.else"), "named")):
+        is_defect(look(certificate, role), "postgresql.certificate", "client-certificate")
     is_sound(look(authority.issue("certified")))
 
 
@@ -182,9 +184,10 @@ def test_doctor_of_room_in_postgresql(store: Server) -> None:
         assert level == "ok" and cause is None and of == most - kept and free <= of - 1, words
         own = doctor(store.environment, "--as", "link").of("postgresql.room")["message"]
         assert f" of {most} connections of the server" in own
-    wide, link = look(LOOPS=str(free + 5)), "the link service"
+    wide = doctor(store.environment | {"LOOPS": "64"})
     is_sound(wide)
-    assert room(wide)[:2] == ("warn", "server-limit")
+    assert room(wide)[:2] == ("warn", "server-limit") and room(wide)[2].endswith("4 services with LOOPS=64: 256 more")
+    link = "the link service"
     store.sql("ALTER ROLE doctored CONNECTION LIMIT 2")
     assert room(look())[0] == "ok" and f"2 of 2 connections of role doctored are free; wanted by {link}" in room(look())[2]
     store.sql("ALTER ROLE doctored CONNECTION LIMIT 1")
