@@ -134,10 +134,10 @@ def kafka_defects(authority: Authority, other: Authority) -> dict[str, Defect]:
             Refusing(["PLAIN"]), SIGNING_IN, sasl, "wrong-credentials", "refuses the user name or the password"),
         "wants signing in": Defect(Refusing(["PLAIN"], sasl=True), {}, sasl, "wants-sasl", "asks for signing in"),
         "client certificate wanted": Defect(
-            tls(*good, clients=authority.certificate), known, certificate, "client-certificate", "this client's certificate"),
+            tls(*good, clients=authority.certificate), known, certificate, "client-certificate", "this client's certificate [^.]*$"),
         "client certificate wanted, TLS 1.2": Defect(
             tls(*good, clients=authority.certificate, newest=ssl.TLSVersion.TLSv1_2), known, certificate,
-            "client-certificate", "this client's certificate"),
+            "client-certificate", "this client's certificate [^.]*$"),
         "client certificate refused": Defect(
             tls(*good, clients=authority.certificate), known | strange, certificate, "client-certificate",
             "this client's certificate"),

@@ -2,13 +2,15 @@
 """`identitybus doctor` on Apache Kafka: settings of topics, rights and passwords (docs/command-line.md, "doctor")."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource
 
 from identitybus_testkit.commands import fresh
 from identitybus_testkit.deployment import Deployment
-from identitybus_testkit.doctors import doctor, is_defect, is_sound, sight
+from identitybus_testkit.doctors import doctor, is_defect, is_sound, late_clock, sight
 from identitybus_testkit.waiting import until
 from test_operate_injuries import LESSER, Rights
 
@@ -84,3 +86,13 @@ def test_doctor_of_rights_of_kafka(topics: Deployment) -> None:
 def test_doctor_of_a_wrong_password_of_kafka(topics: Deployment) -> None:
     report = doctor(topics.environment() | {"KAFKA_SASL_PASSWORD": "wrong"}, "--as", "link")
     is_defect(report, "kafka.sasl", "wrong-credentials", "refuses the user name or the password")
+
+
+def test_doctor_of_a_wrong_clock_of_kafka(topics: Deployment, directory: Path) -> None:
+    """A minute ahead of us, by the newest record that it has dated."""
+    events = f"{topics.prefix}identity.link.events.v1"
+    producer = Producer(topics.broker.client())
+    producer.produce(events, b"{}")
+    producer.flush(30)
+    report = doctor(topics.environment() | {"LD_PRELOAD": str(late_clock(directory))}, "--as", "link")
+    is_defect(report, "kafka.clock", None, r"the broker is at least ([45][0-9]|60)\.[0-9] s ahead of us")

@@ -18,7 +18,7 @@ import pytest
 
 from identitybus_testkit.databases import PostgreSQL, PostgresServer
 from identitybus_testkit.deployment import Deployment
-from identitybus_testkit.doctors import Report, doctor, is_defect, is_sound, rows
+from identitybus_testkit.doctors import Report, doctor, is_defect, is_sound, late_clock, rows
 from identitybus_testkit.fakes import Authority, FakeBroker, free_port, silent
 from identitybus_testkit.waiting import until
 
@@ -310,24 +310,7 @@ def test_doctor_of_rights_and_schemas_of_postgresql(store: Server) -> None:
 
 @pytest.fixture(scope="module")
 def late(directory: Path) -> Path:
-    """A library that sets the clock of a program back by a minute."""
-    source = directory / f"late-{uuid.uuid4().hex[:8]}.c"
-    source.write_text("""
-        #define _GNU_SOURCE
-        #include <dlfcn.h>
-        #include <time.h>
-        int clock_gettime(clockid_t clock, struct timespec *time) {
-            int (*real)(clockid_t, struct timespec *) = dlsym(RTLD_NEXT, "clock_gettime");
-            int result = real(clock, time);
-            if (clock == CLOCK_REALTIME) time->tv_sec -= 60;
-            return result;
-        }""")
-    compiler = shutil.which("cc") or shutil.which("clang")
-    if compiler is None:
-        pytest.skip("there is no C compiler")
-    library = source.with_suffix(".so")
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source], check=True)
-    return library
+    return late_clock(directory)
 
 
 def test_doctor_of_a_wrong_clock(store: Server, late: Path) -> None:

@@ -100,7 +100,8 @@ struct KafkaExamination: Sendable {
             }
         }
         var words = "\(failure.address): \(failure.words)"
-        if id == .kafkaCertificate, let shown = failure.certificate {
+        // Of ours the broker does not say more.
+        if id == .kafkaCertificate, failure.cause != .clientCertificate, let shown = failure.certificate {
             let now = Timestamp.now
             words +=
                 shown.begins > now

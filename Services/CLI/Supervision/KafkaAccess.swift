@@ -120,6 +120,8 @@ extension BrokerFailure.Cause {
     /// What to do, where it is no question of the address.
     var advice: [String] {
         switch status {
+        case _ where self == .clientCertificate:
+            ["Set both to a certificate and its key that this Kafka accepts: it names the authority in ssl.truststore."]
         case .noRight: ["Set both to a user that this Kafka knows, for the mechanism of KAFKA_SASL_MECHANISM."]
         case .setting: ["docs/operations.md lists the settings and what each may be."]
         default: []

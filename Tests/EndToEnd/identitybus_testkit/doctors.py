@@ -4,13 +4,17 @@
 import functools
 import json
 import re
+import shutil
 import sqlite3
+import subprocess
 import time
+import uuid
 from contextlib import closing as ending
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import psycopg
+import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
@@ -114,3 +118,24 @@ def sqlite_rows(folder: Path) -> dict[str, object]:
             for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
                 seen[f"{file.name} {table}"] = sorted(map(str, connection.execute(f'SELECT * FROM "{table}"').fetchall()))
     return seen
+
+
+def late_clock(directory: Path) -> Path:
+    """A library that sets the clock of a program back by a minute."""
+    source = directory / f"late-{uuid.uuid4().hex[:8]}.c"
+    source.write_text("""
+        #define _GNU_SOURCE
+        #include <dlfcn.h>
+        #include <time.h>
+        int clock_gettime(clockid_t clock, struct timespec *time) {
+            int (*real)(clockid_t, struct timespec *) = dlsym(RTLD_NEXT, "clock_gettime");
+            int result = real(clock, time);
+            if (clock == CLOCK_REALTIME) time->tv_sec -= 60;
+            return result;
+        }""")
+    compiler = shutil.which("cc") or shutil.which("clang")
+    if compiler is None:
+        pytest.skip("there is no C compiler")
+    library = source.with_suffix(".so")
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source], check=True)
+    return library
