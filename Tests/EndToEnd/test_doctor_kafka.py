@@ -33,6 +33,10 @@ def test_doctor_of_a_sound_kafka(topics: Deployment) -> None:
     is_sound(report)
     assert {"kafka.rights", "kafka.topics", "kafka.leaders", "kafka.retention", "kafka.time", "kafka.message-size"
             } <= report.ids("ok"), report.text
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topics.bus.commands)
+    admin = AdminClient(topics.broker.client())
+    kept = admin.describe_configs([resource])[resource].result(30)["retention.bytes"]
+    assert kept.value == "-1" and not kept.is_default, "a default of the broker would limit it"
     after = sight(topics, groups), {
         group.group_id for group in AdminClient(topics.broker.client()).list_consumer_groups().result().valid}
     assert after == before

@@ -20,6 +20,7 @@ from identitybus_testkit.databases import PostgreSQL, PostgresServer
 from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.doctors import Report, doctor, is_defect, is_sound, late_clock, rows
 from identitybus_testkit.fakes import Authority, FakeBroker, free_port, silent
+from identitybus_testkit.up import tool
 from identitybus_testkit.waiting import until
 
 
@@ -270,6 +271,8 @@ def test_doctor_of_a_pooler(
         is_defect(report, "postgresql.session", "transaction-pooler", "a connection pooler in transaction mode is in between")
         assert {"postgresql.schema", "postgresql.rights"} <= report.ids("skip"), report.text
         assert service.wait(30) == 78
+        migrated = tool("migrate", environment=store.environment | {"DATABASE_URL": url})
+        assert migrated.returncode == 78 and "a connection pooler in transaction mode" in migrated.stderr, migrated
         assert "DATABASE_URL: a connection pooler in transaction mode is in between" in service.text
         assert rows(store.url) == before
 

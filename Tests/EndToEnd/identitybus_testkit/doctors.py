@@ -15,12 +15,13 @@ from typing import Any, NamedTuple
 
 import psycopg
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from .deployment import Deployment
 from .secrets import leaks
 from .up import tool
+from .waiting import until
 
 LONGEST = 15.0
 
@@ -91,11 +92,26 @@ def sight(deployment: Deployment, groups: tuple[str, ...] = ("identity.link", "i
         consumer = Consumer({**client, "group.id": deployment.prefix + group})
         try:
             if group == groups[0]:
-                seen["ends"] = [consumer.get_watermark_offsets(place, timeout=30) for place in places]
+                seen["ends"] = [ends(consumer, place) for place in places]
             seen[group] = [place.offset for place in consumer.committed(places, timeout=30)]
         finally:
             consumer.close()
     return seen
+
+
+def ends(consumer: Consumer, place: TopicPartition) -> tuple[int, int]:
+    """Where a partition begins and ends. Apache Kafka tells who leads a new one before that broker has made it."""
+    found: list[tuple[int, int]] = []
+
+    def look() -> bool:
+        try:
+            found.append(consumer.get_watermark_offsets(place, timeout=30))
+        except KafkaException:
+            return False
+        return True
+
+    until(look, 30, f"the ends of {place.topic}")
+    return found[0]
 
 
 def rows(url: str) -> dict[str, object]:
