@@ -59,7 +59,7 @@ import Testing
         #expect(
             commands.config(copies: 3) == [
                 "cleanup.policy": "delete", "max.message.bytes": "2000000", "message.timestamp.type": "LogAppendTime",
-                "min.insync.replicas": "2", "retention.ms": "172800000",
+                "min.insync.replicas": "2", "retention.bytes": "-1", "retention.ms": "172800000",
             ])
         #expect(commands.config(copies: 2)["min.insync.replicas"] == nil)
     }

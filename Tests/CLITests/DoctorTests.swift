@@ -4,6 +4,7 @@ import Apps
 import Contracts
 import Messaging
 import Runtime
+import Storage
 import Supervision
 import Testing
 import WireJSON
@@ -101,7 +102,8 @@ import WireJSON
         #expect(TopicFindings([try survey(state, Self.sound)]).all.map(\.level) == [.ok, .ok, .ok, .ok])
         for (setting, value, check) in [
             ("retention.ms", "3600000", CheckID.kafkaRetention), ("cleanup.policy", "compact", .kafkaRetention),
-            ("min.insync.replicas", "1", .kafkaCopies), ("message.timestamp.type", "CreateTime", .kafkaTime),
+            ("retention.bytes", "1000000", .kafkaRetention), ("min.insync.replicas", "1", .kafkaCopies),
+            ("message.timestamp.type", "CreateTime", .kafkaTime),
             ("max.message.bytes", "1000", .kafkaMessageSize),
         ] {
             var settings = Self.sound
@@ -150,6 +152,41 @@ import WireJSON
             #expect(PostgreSQLExamination.clock(Int64(ahead)).level == level, "\(ahead)")
         }
         #expect(PostgreSQLExamination.clock(-6000).message == "the server is 6.0 s behind us")
+    }
+
+    // MARK: Causes
+
+    @Test func everyFailureOfPostgreSQLIsOneCheck() {
+        for cause in PostgreSQLCause.allCases {
+            #expect(cause.check.section == .postgresql && cause.check.causes.contains(cause.rawValue), "\(cause)")
+        }
+        for cause in BrokerFailure.Cause.allCases {
+            #expect(cause.check.causes.contains(cause.rawValue) && CheckID.kafkaBrokers.causes.contains(cause.rawValue))
+        }
+        for check in CheckID.allCases {
+            #expect(
+                Set(check.causes).count == check.causes.count && check.causes.allSatisfy { !$0.isEmpty }, "\(check)")
+        }
+    }
+
+    @Test func theSmallestRoomCounts() {
+        typealias Limit = ConnectionRoom.Limit
+        let server = Limit(cause: "server-limit", most: 97, open: 7)
+        func look(_ more: Limit..., wanted: Int) -> Finding {
+            ConnectionRoom(role: "ib_link", database: "d", limits: [server] + more)
+                .finding(wanted: wanted, of: "the link service with LOOPS=2")
+        }
+        #expect(look(wanted: 90).level == .ok && look(wanted: 91).cause == "server-limit")
+        #expect(
+            look(wanted: 2).message
+                == "90 of 97 connections of the server are free; wanted by the link service with LOOPS=2: 2 more")
+        let role = look(Limit(cause: "role-limit", most: 3, open: 2), wanted: 2)
+        #expect(role.level == .warn && role.cause == "role-limit")
+        #expect(role.message.hasPrefix("1 of 3 connections of role ib_link are free"))
+        let database = look(Limit(cause: "database-limit", most: 5, open: 9), wanted: 1)
+        #expect(database.level == .warn && database.cause == "database-limit" && database.message.hasPrefix("0 of 5"))
+        // Who runs has its own already.
+        #expect(look(Limit(cause: "role-limit", most: 2, open: 2), wanted: 0).level == .ok)
     }
 
     // MARK: Who looks

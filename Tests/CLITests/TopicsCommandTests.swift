@@ -101,6 +101,7 @@ import WireJSON
                 p_1.identity.link.commands.v1.config.max.message.bytes=2000000
                 p_1.identity.link.commands.v1.config.message.timestamp.type=LogAppendTime
                 p_1.identity.link.commands.v1.config.min.insync.replicas=2
+                p_1.identity.link.commands.v1.config.retention.bytes=-1
                 p_1.identity.link.commands.v1.config.retention.ms=1209600000
 
                 """))
@@ -113,7 +114,7 @@ import WireJSON
         #expect(
             lines[3] == #"kafka-topics --bootstrap-server "$B" --create --if-not-exists "#
                 + "--topic identity.link.dlq.v1 --partitions 12 --replication-factor 1 --config cleanup.policy=delete "
-                + "--config max.message.bytes=3000000 --config retention.ms=2592000000")
+                + "--config max.message.bytes=3000000 --config retention.bytes=-1 --config retention.ms=2592000000")
     }
 
     @Test func terraformReadsJSON() throws {
@@ -146,6 +147,7 @@ import WireJSON
                     max.message.bytes: 2000000
                     message.timestamp.type: "LogAppendTime"
                     min.insync.replicas: 2
+                    retention.bytes: -1
                     retention.ms: 1209600000
                 """)
     }

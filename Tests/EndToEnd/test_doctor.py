@@ -1,126 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """`identitybus doctor`: a sound setting passes; of each prepared defect exactly one check fails and names it, within 15 s; and
-nothing is different afterwards (docs/command-line.md, "doctor")."""
+nothing is different afterwards (docs/command-line.md, "doctor"). This is about settings, the broker and SQLite."""
 
 import json
 import re
 import shutil
 import socket
-import subprocess
+import sqlite3
+import ssl
+import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing as ending
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
-import psycopg
 import pytest
 import yaml
-from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource
+from confluent_kafka.admin import AdminClient
 
-from identitybus_testkit.commands import fresh
-from identitybus_testkit.databases import PostgresServer
 from identitybus_testkit.deployment import Deployment
-from identitybus_testkit.fakes import Authority, FakeBroker, Refusing, Talk, closing, free_port, plain, silent, tls
+from identitybus_testkit.doctors import LONGEST, Report, causes, doctor, is_defect, is_sound, sight, sqlite_rows
+from identitybus_testkit.fakes import Authority, FakeBroker, Refusing, Talk, free_port, plain, silent, tls
 from identitybus_testkit.places import REPOSITORY
-from identitybus_testkit.secrets import INTERNAL_KEY, leaks
+from identitybus_testkit.secrets import INTERNAL_KEY
 from identitybus_testkit.up import Up, tool
-from identitybus_testkit.waiting import until
-from test_operate_injuries import LESSER, Rights
-
-LONGEST = 15.0
-
-
-class Report(NamedTuple):
-    status: int
-    findings: list[dict[str, Any]]
-    seconds: float
-    text: str
-
-    def ids(self, level: str) -> set[str]:
-        return {finding["id"] for finding in self.findings if finding["level"] == level}
-
-    def of(self, id: str) -> dict[str, Any]:
-        return next(finding for finding in self.findings if finding["id"] == id)
-
-
-def doctor(environment: dict[str, str], *options: str) -> Report:
-    started = time.monotonic()
-    answer = tool("doctor", "--json", *options, environment=environment)
-    seconds = time.monotonic() - started
-    assert not leaks((answer.stdout + answer.stderr).encode())
-    assert answer.returncode in (0, 3), answer
-    findings = [json.loads(line) for line in answer.stdout.splitlines()]
-    for finding in findings:
-        assert {"id", "level", "subject", "message", "fix", "ms"} <= set(finding), finding
-        assert finding["level"] in ("ok", "warn", "fail", "skip") and finding["message"], finding
-        assert finding["level"] != "fail" or finding["fix"] or finding["id"].endswith(".version"), finding
-    return Report(answer.returncode, findings, seconds, answer.stdout)
-
-
-def is_defect(report: Report, id: str, cause: str | None = None, *words: str) -> None:
-    """Exactly this one fails."""
-    assert report.ids("fail") == {id}, report.text
-    assert report.status == 3 and report.seconds < LONGEST, report
-    finding = next(one for one in report.findings if one["id"] == id and one["level"] == "fail")
-    assert finding.get("cause") == cause or cause is None, finding
-    for word in words:
-        assert re.search(word, finding["message"]), f"{word} is missing in {finding}"
-
-
-def is_sound(report: Report) -> None:
-    assert report.status == 0 and not report.ids("fail") and report.seconds < LONGEST, report.text
-
-
-# What is there
-
-
-def sight(deployment: Deployment, groups: tuple[str, ...] = ("identity.link", "identity.link.replies")) -> dict[str, object]:
-    """The topics with the ends of their partitions, and what groups have committed."""
-    client = deployment.broker.client()
-    admin = AdminClient(client)
-    known = {
-        name: len(topic.partitions) for name, topic in admin.list_topics(timeout=30).topics.items()
-        if name.startswith(deployment.prefix)}
-    places = [TopicPartition(name, number) for name, count in sorted(known.items()) for number in range(count)]
-    seen: dict[str, object] = {"topics": known}
-    for group in groups:
-        consumer = Consumer({**client, "group.id": deployment.prefix + group})
-        try:
-            if group == groups[0]:
-                seen["ends"] = [consumer.get_watermark_offsets(place, timeout=30) for place in places]
-            seen[group] = [place.offset for place in consumer.committed(places, timeout=30)]
-        finally:
-            consumer.close()
-    return seen
-
-
-def rows(url: str) -> dict[str, object]:
-    """All rows of all schemas, and who may do what."""
-    with psycopg.connect(url, options="-c default_transaction_read_only=on") as connection:
-        tables = connection.execute(
-            """SELECT n.nspname, c.relname, c.relacl::text FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
-               WHERE relkind = 'r' AND nspname !~ '^(pg_|information_schema)' ORDER BY 1, 2""").fetchall()
-        schemas = connection.execute("SELECT nspname FROM pg_namespace ORDER BY 1").fetchall()
-        return {"schemas": schemas} | {
-            f"{schema}.{table}": (rights, sorted(map(str, connection.execute(
-                f'SELECT * FROM "{schema}"."{table}"').fetchall())))  # type: ignore[arg-type]
-            for schema, table, rights in tables}
-
-
-def sqlite_rows(folder: Path) -> dict[str, object]:
-    import sqlite3
-
-    seen: dict[str, object] = {}
-    for file in sorted(folder.glob("*.sqlite")):
-        with ending(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as connection:
-            for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
-                seen[f"{file.name} {table}"] = sorted(map(str, connection.execute(f'SELECT * FROM "{table}"').fetchall()))
-    return seen
 
 
 # Sound
@@ -199,9 +105,11 @@ def authority(directory: Path) -> Authority:
     return Authority(directory / f"authority-{uuid.uuid4().hex[:8]}")
 
 
-def kafka_defects(authority: Authority) -> dict[str, Defect]:
+def kafka_defects(authority: Authority, other: Authority) -> dict[str, Defect]:
     known = OVER_TLS | {"KAFKA_SSL_CA_LOCATION": str(authority.certificate)}
     good = authority.issue("127.0.0.1")
+    own = other.issue("client.example")
+    strange = {"KAFKA_SSL_CERTIFICATE_LOCATION": str(own[0]), "KAFKA_SSL_KEY_LOCATION": str(own[1])}
     reachable, certificate, sasl = "kafka.reachable", "kafka.certificate", "kafka.sasl"
     return {
         "name": Defect("nosuch.invalid:9092", {}, reachable, "name-not-resolved", "cannot be resolved"),
@@ -225,16 +133,27 @@ def kafka_defects(authority: Authority) -> dict[str, Defect]:
         "wrong credentials": Defect(
             Refusing(["PLAIN"]), SIGNING_IN, sasl, "wrong-credentials", "refuses the user name or the password"),
         "wants signing in": Defect(Refusing(["PLAIN"], sasl=True), {}, sasl, "wants-sasl", "asks for signing in"),
+        "client certificate wanted": Defect(
+            tls(*good, clients=authority.certificate), known, certificate, "client-certificate", "this client's certificate [^.]*$"),
+        "client certificate wanted, TLS 1.2": Defect(
+            tls(*good, clients=authority.certificate, newest=ssl.TLSVersion.TLSv1_2), known, certificate,
+            "client-certificate", "this client's certificate [^.]*$"),
+        "client certificate refused": Defect(
+            tls(*good, clients=authority.certificate), known | strange, certificate, "client-certificate",
+            "this client's certificate"),
+        "told address": Defect(
+            Refusing(advertised=free_port()), {}, "kafka.brokers", "refused", "the address that it tells"),
         "no right": Defect(Refusing(), {}, "kafka.rights", "no-right", "lacks .*Write on the topics"),
     }
 
 
 KAFKA = ("name", "refused", "silent", "no Kafka", "TLS to plain", "plain to TLS", "unknown authority", "wrong host", "expired",
+         "client certificate wanted", "client certificate wanted, TLS 1.2", "client certificate refused", "told address",
          "wrong mechanism", "wrong credentials", "wants signing in", "no right")
 
 
 @pytest.fixture(scope="module")
-def looked(shell: dict[str, str], authority: Authority) -> dict[str, tuple[Defect, Report]]:
+def looked(shell: dict[str, str], authority: Authority, directory: Path) -> dict[str, tuple[Defect, Report]]:
     """All of them at once: most of the time is waiting."""
     without = {name: text for name, text in shell.items() if not name.startswith("KAFKA_S")}
 
@@ -247,8 +166,8 @@ def looked(shell: dict[str, str], authority: Authority) -> dict[str, tuple[Defec
             if fake:
                 fake.close()
 
-    defects = kafka_defects(authority)
-    with ThreadPoolExecutor(5) as pool:
+    defects = kafka_defects(authority, Authority(directory / f"authority-{uuid.uuid4().hex[:8]}"))
+    with ThreadPoolExecutor(6) as pool:
         return dict(zip(defects, zip(defects.values(), pool.map(look, defects.values()))))
 
 
@@ -261,8 +180,32 @@ def test_doctor_of_kafka(name: str, looked: dict[str, tuple[Defect, Report]]) ->
         behind = {"kafka.topics", "kafka.rights", "kafka.leaders", "kafka.retention", "kafka.clock"}
         assert behind <= report.ids("skip"), report.text
         assert all(one["message"] == "needs the broker" for one in report.findings if one["id"] in behind)
+    if defect.id == "kafka.brokers":
+        assert {"kafka.topics", "kafka.rights", "kafka.leaders", "kafka.clock"} <= report.ids("skip"), report.text
     # The rest is looked at all the same.
     assert report.of("sqlite.schema")["level"] == "ok"
+
+
+@pytest.mark.parametrize("name", ["refused", "name", "silent"])
+def test_doctor_of_one_address_of_several(name: str, used: Deployment, shell: dict[str, str]) -> None:
+    """Services go on with the others."""
+    with ending(FakeBroker(silent)) as fake:
+        dead, cause = {
+            "refused": (f"127.0.0.1:{free_port()}", "refused"), "name": ("nosuch.invalid:9092", "name-not-resolved"),
+            "silent": (fake.servers, "timed-out")}[name]
+        for servers in (f"{dead},{used.broker.servers}", f"{used.broker.servers},{dead}"):
+            report = doctor(shell | {"KAFKA_BOOTSTRAP_SERVERS": servers}, "--as", "link")
+            is_sound(report)
+            assert [(one["id"], one["cause"], one["subject"]) for one in report.findings if one["level"] == "warn"] == [
+                ("kafka.reachable", cause, dead)], report.text
+            assert "kafka.reachable" in report.ids("ok") and "kafka.topics" in report.ids("ok"), report.text
+
+
+def test_doctor_tells_of_who_answers_rather_than_of_who_is_away(shell: dict[str, str]) -> None:
+    with ending(FakeBroker(Refusing(["PLAIN"]))) as fake:
+        servers = f"127.0.0.1:{free_port()},{fake.servers}"
+        report = doctor(shell | SIGNING_IN | {"KAFKA_BOOTSTRAP_SERVERS": servers}, "--as", "link")
+        is_defect(report, "kafka.sasl", "wrong-credentials", fake.servers)
 
 
 # Defects: of settings
@@ -337,16 +280,32 @@ def test_doctor_of_a_topic_that_is_missing(used: Deployment, shell: dict[str, st
 
 
 def test_doctor_of_sqlite(shell: dict[str, str], tmp_path: Path) -> None:
-    def look(folder: Path) -> Report:
-        return doctor(shell | {"DATA_DIR": str(folder)}, "--as", "link")
+    def look(folder: Path, **more: str) -> Report:
+        return doctor(shell | {"DATA_DIR": str(folder)} | more, "--as", "link")
 
-    newer = tmp_path / "newer"
-    shutil.copytree(shell["DATA_DIR"], newer)
-    import sqlite3
+    def copy(name: str, *statements: str) -> Path:
+        shutil.copytree(shell["DATA_DIR"], tmp_path / name)
+        with ending(sqlite3.connect(tmp_path / name / "link.sqlite")) as connection, connection:
+            for statement in statements:
+                connection.execute(statement)
+        return tmp_path / name
 
-    with ending(sqlite3.connect(newer / "link.sqlite")) as connection, connection:
-        connection.execute("INSERT INTO migrations VALUES (999, 'of tomorrow', 'x', 0)")
+    newer = copy("newer", "INSERT INTO migrations VALUES (999, 'of tomorrow', 'x', 0)")
     is_defect(look(newer), "sqlite.schema", "other-version", "newer than this code: it has migration 999")
+    is_defect(look(copy("other", "UPDATE migrations SET checksum = 'x' WHERE number = 100")),
+              "sqlite.schema", "other-version", "made by another version of this code")
+    is_defect(look(copy("lost", "DROP TABLE outbox")), "sqlite.schema", "table-missing", "the table outbox is missing")
+    older = copy("older", "DELETE FROM migrations WHERE number >= 100")
+    is_sound(look(older))
+    assert look(older).of("sqlite.schema")["level"] == "warn"
+    is_defect(look(older, MIGRATE="never"), "sqlite.schema", "older", "is at migration 1.* MIGRATE=never")
+    is_defect(look(tmp_path / "nothing", MIGRATE="never"), "sqlite.schema", "missing", "is not there yet.* MIGRATE=never")
+    (empty := tmp_path / "empty").mkdir()
+    is_sound(look(empty))
+    is_defect(look(empty, MIGRATE="never"), "sqlite.schema", "missing", "is not there yet.* MIGRATE=never")
+    (empty / "link.sqlite").touch()
+    is_sound(look(empty))
+    is_defect(look(empty, MIGRATE="never"), "sqlite.schema", "missing", "is empty.* MIGRATE=never")
     (broken := tmp_path / "broken").mkdir()
     (broken / "link.sqlite").write_bytes(b"no store" * 1000)
     is_defect(look(broken), "sqlite.schema", "unreadable", "not a database")
@@ -357,173 +316,47 @@ def test_doctor_of_sqlite(shell: dict[str, str], tmp_path: Path) -> None:
     assert not (tmp_path / "nothing").exists()
 
 
-# Defects: of PostgreSQL
+def files(folder: Path) -> dict[str, tuple[int, int, int]]:
+    """With who owns them, how large they are, and when they were written."""
+    return {path.name: (path.stat().st_uid, path.stat().st_size, path.stat().st_mtime_ns)
+            for path in sorted([folder, *folder.iterdir()])}
 
 
-class Server(NamedTuple):
-    server: PostgresServer
-    place: str
-    name: str
-    url: str
-    environment: dict[str, str]
+def test_doctor_changes_no_file_of_sqlite(make_deployment: Callable[..., Deployment], tmp_path: Path) -> None:
+    """While the service runs, when it has stopped, and when it was killed; and for a reader who may write nothing there."""
+    deployment = make_deployment("sqlite")
+    service = deployment.service().start().wait_ready()
+    environment = deployment.environment()
+    folder = Path(environment["DATA_DIR"])
 
-    def sql(self, *statements: str) -> None:
-        with psycopg.connect(self.url, autocommit=True, options="-c default_transaction_read_only=off") as connection:
-            for statement in statements:
-                connection.execute(statement)  # type: ignore[arg-type]
+    def look(place: Path) -> Report:
+        before = files(place)
+        report = doctor(environment | {"DATA_DIR": str(place)}, "--as", "link")
+        after = files(place)
+        # What runs writes by itself.
+        assert after == before or service.is_running and set(after) == set(before), (before, after)
+        return report
 
-    def as_role(self, role: str, query: str = "", host: str = "127.0.0.1") -> dict[str, str]:
-        port = self.place.split(":")[1]
-        return self.environment | {"DATABASE_URL": f"postgresql://{role}:right@{host}:{port}/{self.name}{query}"}
-
-
-@pytest.fixture(scope="module")
-def store(
-    directory: Path, shell: dict[str, str], authority: Authority, make_deployment: Callable[..., Deployment]
-) -> Iterator[Server]:
-    """A server that speaks TLS and asks `doctored` for a password; who may do there what a service needs, and no more."""
-    server = PostgresServer.throwaway(directory / f"postgres-{uuid.uuid4().hex[:8]}")
-    database = server.new_database()
-    link = make_deployment(database=database)
-    link.service().start().wait_ready()
-    assert link.services[0].stop() == 0
-    place = f"127.0.0.1:{urlsplit(database.url).port}"
-    store = Server(server, place, urlsplit(database.url).path[1:], database.url, shell | database.environment())
-    lines = "host all doctored 127.0.0.1/32 scram-sha-256\n"
-    access = server._data / "pg_hba.conf"
-    access.write_text(lines + access.read_text())
-    store.sql(
-        "CREATE ROLE doctored LOGIN PASSWORD 'right'", "GRANT USAGE ON SCHEMA identity_link TO doctored",
-        "GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON ALL TABLES IN SCHEMA identity_link TO doctored")
-    shows(store, *authority.issue("localhost"))
-    yield store
-    server.close()
-
-
-def shows(store: Server, certificate: Path, key: Path) -> None:
-    """From now on the server has this certificate."""
-    for file, name in ((certificate, "server.crt"), (key, "server.key")):
-        shutil.copy(file, store.server._data / name)
-        shutil.chown(store.server._data / name, (store.server._data / "PG_VERSION").owner())
-        (store.server._data / name).chmod(0o600)
-    store.sql("ALTER SYSTEM SET ssl TO on", "SELECT pg_reload_conf()")
-    serial = subprocess.run(
-        ["openssl", "x509", "-in", certificate, "-noout", "-serial"], capture_output=True, text=True, check=True).stdout
-    look = f"openssl s_client -starttls postgres -connect {store.place} </dev/null 2>/dev/null | openssl x509 -noout -serial"
-    until(lambda: subprocess.run(look, shell=True, capture_output=True, text=True).stdout == serial, 20, "the certificate")
-
-
-def test_doctor_of_a_sound_postgresql(store: Server, authority: Authority) -> None:
-    before = rows(store.url)
-    environment = store.as_role("doctored", "?sslmode=verify-full", "localhost") | {
-        "PGSSLROOTCERT": str(authority.certificate)}
-    report = doctor(environment, "--as", "link")
-    is_sound(report)
-    assert {f"postgresql.{name}" for name in (
-        "reachable", "tls", "certificate", "sign-in", "version", "writes", "schema", "rights", "room", "clock")
-            } <= report.ids("ok"), report.text
-    assert re.match(r"TLSv1\.\d \(verify-full\)", report.of("postgresql.tls")["message"])
-    assert re.search("localhost, [0-9]+ days left, issued by authority", report.of("postgresql.certificate")["message"])
-    assert rows(store.url) == before
-
-
-def test_doctor_of_a_postgresql_that_is_not_reached(store: Server) -> None:
-    def look(place: str) -> Report:
-        url = f"postgresql://u@{place}/x?connect_timeout=2"
-        return doctor(store.environment | {"DATABASE_URL": url}, "--as", "link")
-
-    is_defect(look("nosuch.invalid"), "postgresql.reachable", "name-not-resolved", "nosuch.invalid:5432")
-    report = look(f"127.0.0.1:{free_port()}")
-    is_defect(report, "postgresql.reachable", "refused", "connection refused")
-    assert {"postgresql.schema", "postgresql.rights", "postgresql.writes"} <= report.ids("skip"), report.text
-    fake = FakeBroker(silent)
-    is_defect(look(fake.servers), "postgresql.reachable", "timed-out", "no answer")
-    fake.close()
-
-
-def test_doctor_of_a_postgresql_that_does_not_let_us_in(store: Server) -> None:
-    wrong = store.as_role("doctored")
-    wrong["DATABASE_URL"] = wrong["DATABASE_URL"].replace(":right@", ":wrong@")
-    is_defect(doctor(wrong, "--as", "link"), "postgresql.sign-in", "wrong-credentials", "password authentication failed")
-    nowhere = store.as_role("doctored")
-    nowhere["DATABASE_URL"] = nowhere["DATABASE_URL"].replace(store.name, "nosuch")
-    is_defect(doctor(nowhere, "--as", "link"), "postgresql.sign-in", "no-database", "does not exist")
-
-
-def test_doctor_of_certificates_of_postgresql(store: Server, authority: Authority, directory: Path) -> None:
-    def look(host: str, ca: Authority) -> Report:
-        environment = store.as_role("doctored", "?sslmode=verify-full", host) | {"PGSSLROOTCERT": str(ca.certificate)}
-        return doctor(environment, "--as", "link")
-
-    id = "postgresql.certificate"
-    is_defect(look("127.0.0.1", authority), id, "wrong-host-name", "does not match host name")
-    other = Authority(directory / f"authority-{uuid.uuid4().hex[:8]}")
-    is_defect(look("localhost", other), id, "unknown-ca", "its issuer is authority of the tests")
-    shows(store, *authority.issue("localhost", ends="190201000000Z"))
-    try:
-        is_defect(look("localhost", authority), id, "certificate-expired", "from 2019-01-01 to 2019-02-01")
-    finally:
-        shows(store, *authority.issue("localhost", ends="390101000000Z"))
-    missing = store.as_role("doctored", "?sslmode=verify-full", "localhost") | {"PGSSLROOTCERT": "/nosuch"}
-    is_defect(doctor(missing, "--as", "link"), id, "no-ca-file", "root certificate file")
-
-
-def test_doctor_of_rights_and_schemas_of_postgresql(store: Server) -> None:
-    def look(**more: str) -> Report:
-        return doctor(store.as_role("doctored") | more, "--as", "link")
-
-    store.sql("REVOKE UPDATE, TRUNCATE ON identity_link.outbox FROM doctored")
-    is_defect(look(), "postgresql.rights", "no-right", "doctored lacks UPDATE, TRUNCATE on identity_link.outbox")
-    store.sql("GRANT UPDATE, TRUNCATE ON identity_link.outbox TO doctored",
-              f'ALTER DATABASE "{store.name}" SET default_transaction_read_only TO on')
-    is_defect(look(), "postgresql.writes", "read-only", "takes no writes")
-    store.sql(f'ALTER DATABASE "{store.name}" RESET default_transaction_read_only',
-              "UPDATE identity_link.migrations SET number = 999 WHERE number = 100")
-    is_defect(look(), "postgresql.schema", "other-version", "newer than this code")
-    store.sql("UPDATE identity_link.migrations SET number = 100 WHERE number = 999",
-              "CREATE TABLE kept AS SELECT * FROM identity_link.migrations WHERE number >= 100",
-              "DELETE FROM identity_link.migrations WHERE number >= 100")
-    is_defect(look(), "postgresql.schema", "older", "is at migration 1, this code wants 10[0-9]; doctored has no right")
-    assert "identitybus migrate" in look().of("postgresql.schema")["fix"]
-    store.sql("INSERT INTO identity_link.migrations SELECT * FROM kept", "DROP TABLE kept")
-    is_defect(look(DATABASE_SCHEMA_PREFIX="other_"), "postgresql.schema", "missing", "other_link is not there yet")
-    # Who may make it needs nobody else.
-    owner = doctor(store.environment | {"DATABASE_SCHEMA_PREFIX": "other_"}, "--as", "link")
-    is_sound(owner)
-    assert "postgresql.schema" in owner.ids("warn")
-    is_defect(doctor(store.environment | {"DATABASE_SCHEMA_PREFIX": "other_", "MIGRATE": "never"}, "--as", "link"),
-              "postgresql.schema", "missing", "MIGRATE=never")
-    with psycopg.connect(store.url) as other:
-        other.execute("LOCK TABLE identity_link.outbox IN ACCESS EXCLUSIVE MODE")
-        is_defect(look(), "postgresql.writes", None, "keeps a lock on identity_link.outbox")
-    is_sound(look())
-
-
-@pytest.fixture(scope="module")
-def late(directory: Path) -> Path:
-    """A library that sets the clock of a program back by a minute."""
-    source = directory / f"late-{uuid.uuid4().hex[:8]}.c"
-    source.write_text("""
-        #define _GNU_SOURCE
-        #include <dlfcn.h>
-        #include <time.h>
-        int clock_gettime(clockid_t clock, struct timespec *time) {
-            int (*real)(clockid_t, struct timespec *) = dlsym(RTLD_NEXT, "clock_gettime");
-            int result = real(clock, time);
-            if (clock == CLOCK_REALTIME) time->tv_sec -= 60;
-            return result;
-        }""")
-    compiler = shutil.which("cc") or shutil.which("clang")
-    if compiler is None:
-        pytest.skip("there is no C compiler")
-    library = source.with_suffix(".so")
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source], check=True)
-    return library
-
-
-def test_doctor_of_a_wrong_clock(store: Server, late: Path) -> None:
-    report = doctor(store.as_role("doctored") | {"LD_PRELOAD": str(late)}, "--as", "link")
-    is_defect(report, "postgresql.clock", None, r"the server is (59|60)\.\d s ahead of us")
+    is_sound(look(folder))
+    service.pause()
+    held = files(folder)
+    assert {"link.sqlite-wal", "link.sqlite-shm"} <= set(held)
+    is_sound(look(folder))
+    assert files(folder) == held
+    killed = tmp_path / "killed"
+    shutil.copytree(folder, killed)
+    service.resume()
+    assert service.stop() == 0
+    assert set(files(folder)) == {folder.name, "link.sqlite", "link.sqlite.lock"}
+    for place in (folder, killed):
+        assert look(place).of("sqlite.schema")["level"] == "ok"
+    (killed / "link.sqlite-shm").unlink()
+    is_defect(look(killed), "sqlite.schema", "unreadable", "has a log .-wal. and no index")
+    (killed / "link.sqlite-wal").unlink()
+    # A name that a URI would read in another way.
+    odd = tmp_path / "what?a#name%20"
+    shutil.copytree(folder, odd)
+    assert look(odd).of("sqlite.schema")["level"] == "ok"
 
 
 # As it is used
@@ -550,15 +383,11 @@ class Forward:
     """Makes a broker that is somewhere else answer at this port, so that it comes up only now."""
 
     def __init__(self, port: int, target: str) -> None:
-        import threading
-
         self._listener = socket.create_server(("127.0.0.1", port))
         self._target = target
         threading.Thread(target=self._accept, daemon=True).start()
 
     def _accept(self) -> None:
-        import threading
-
         while True:
             try:
                 client, _ = self._listener.accept()
@@ -586,87 +415,19 @@ def test_doctor_lists_its_checks_as_the_page_does() -> None:
     assert listed.returncode == 0 and not listed.stderr
     code = dict(line.split(maxsplit=1) for line in listed.stdout.splitlines())
     page = (REPOSITORY / "docs" / "command-line.md").read_text()
-    page = page.partition("| id | fails, or warns, when |")[2].partition("\n\n")[0]
-    table = dict(re.findall(r"^\| `((?:config|kafka|postgresql|sqlite)\.[a-z-]+)` \| (.+) \|$", page, re.MULTILINE))
+    checks = page.partition("| id | fails, or warns, when |")[2].partition("\n\n")[0]
+    table = dict(re.findall(r"^\| `((?:config|kafka|postgresql|sqlite)\.[a-z-]+)` \| (.+) \|$", checks, re.MULTILINE))
     assert list(table) == list(code)
     assert {id: text.replace("`", "") for id, text in table.items()} == code
+    rest = page.partition("| id | `cause` |")[2].partition("\n\n")[0]
+    told = {id: re.findall(r"`([a-z.-]+)`", text) for id, text in re.findall(r"^\| `([a-z.-]+)` \| (.+) \|$", rest, re.MULTILINE)}
+    assert "those of the four above" in rest
+    told["kafka.brokers"] = sorted(cause for id in ("reachable", "tls", "certificate", "sasl") for cause in told[f"kafka.{id}"])
+    assert told | {"kafka.brokers": None} == {
+        id: causes for id, causes in causes().items() if causes} | {"kafka.brokers": None}
+    assert told["kafka.brokers"] == sorted(causes()["kafka.brokers"])
 
 
 def test_doctor_of_somebody_who_does_not_exist() -> None:
     answer = tool("doctor", "--as", "nobody", environment={})
     assert answer.returncode == 64 and "link" in answer.stderr and "gateway" in answer.stderr, answer
-
-
-# Apache Kafka
-
-
-@pytest.fixture(scope="module")
-def topics(make_deployment: Callable[..., Deployment]) -> Deployment:
-    deployment = make_deployment()
-    if deployment.broker.is_embedded:
-        pytest.skip("the embedded broker has neither settings of topics nor rights")
-    deployment.service().start().wait_ready()
-    assert deployment.services[0].stop() == 0
-    return deployment
-
-
-def test_doctor_of_a_sound_kafka(topics: Deployment) -> None:
-    groups = ("identity.link", "identity.link.replies")
-    before = sight(topics, groups), {
-        group.group_id for group in AdminClient(topics.broker.client()).list_consumer_groups().result().valid}
-    report = doctor(topics.environment(), "--as", "link")
-    is_sound(report)
-    assert {"kafka.rights", "kafka.topics", "kafka.leaders", "kafka.retention", "kafka.time", "kafka.message-size"
-            } <= report.ids("ok"), report.text
-    after = sight(topics, groups), {
-        group.group_id for group in AdminClient(topics.broker.client()).list_consumer_groups().result().valid}
-    assert after == before
-
-
-@pytest.mark.parametrize(("setting", "value", "usual", "id", "words"), [
-    ("retention.ms", "3600000", "1209600000", "kafka.retention", "retention 1 h, wants 14 d"),
-    ("cleanup.policy", "compact", "delete", "kafka.retention", "cleanup.policy compact"),
-    ("message.timestamp.type", "CreateTime", "LogAppendTime", "kafka.time", "time by sender, wants broker"),
-    ("max.message.bytes", "100000", "2000000", "kafka.message-size", "max.message.bytes 100 kB, wants 2.0 MB"),
-])
-def test_doctor_of_a_weak_topic(setting: str, value: str, usual: str, id: str, words: str, topics: Deployment) -> None:
-    admin = AdminClient(topics.broker.client())
-
-    def change(to: str) -> None:
-        # All that is not named goes back to the broker's defaults.
-        kept = {"retention.ms": "1209600000", "message.timestamp.type": "LogAppendTime", "max.message.bytes": "2000000"}
-        resource = ConfigResource(ConfigResource.Type.TOPIC, topics.bus.commands, set_config=kept | {setting: to})
-        for future in admin.alter_configs([resource]).values():
-            future.result(30)
-
-    change(value)
-    try:
-        until(lambda: doctor(topics.environment(), "--as", "link").ids("fail"), 20, "the change")
-        report = doctor(topics.environment(), "--as", "link")
-        is_defect(report, id, setting, f"{topics.bus.commands}: {words}")
-    finally:
-        change(usual)
-
-
-@pytest.mark.skipif(LESSER == ":", reason="TEST_KAFKA_USER does not name a user of a Kafka with ACLs")
-def test_doctor_of_rights_of_kafka(topics: Deployment) -> None:
-    rights = Rights(topics.broker, topics.prefix)
-    environment = topics.environment() | rights.settings()
-    until(lambda: not doctor(environment, "--as", "link").ids("fail"), 30, "the rights")
-    events = f"{topics.prefix}identity.link.events.v1"
-    for operation, topic, words in (
-        (AclOperation.READ, topics.bus.commands, "Read on the topic"), (AclOperation.WRITE, events, "Write on the topic"),
-        (AclOperation.DESCRIBE, events, "on the topic"),
-    ):
-        with rights.without(operation, topic):
-            until(lambda: doctor(environment, "--as", "link").ids("fail"), 20, f"{words} {topic}")
-            report = doctor(environment, "--as", "link")
-            is_defect(report, "kafka.rights", "no-right", f"Kafka user {rights.name} lacks .*{words}s? .*{topic}")
-            assert f"--allow-principal User:{rights.name}" in report.of("kafka.rights")["fix"]
-    is_defect(doctor(environment | {"TOPIC_PREFIX": fresh("nothing")}, "--as", "link"), "kafka.rights", "no-right", "group")
-
-
-@pytest.mark.skipif(LESSER == ":", reason="TEST_KAFKA_USER does not name a user of a Kafka with ACLs")
-def test_doctor_of_a_wrong_password_of_kafka(topics: Deployment) -> None:
-    report = doctor(topics.environment() | {"KAFKA_SASL_PASSWORD": "wrong"}, "--as", "link")
-    is_defect(report, "kafka.sasl", "wrong-credentials", "refuses the user name or the password")

@@ -20,6 +20,36 @@ import Testing
             (#"no pg_hba.conf entry for host "::1", user "u", database "d", SSL encryption"#, .wrongCredentials),
             (#"password authentication failed for user "u""#, .wrongCredentials),
             (#"role "u" does not exist"#, .wrongCredentials), (#"database "d" does not exist"#, .noDatabase),
+            // With sslmode=prefer: over TLS, and then without.
+            (
+                #"password authentication failed for user "u"; no pg_hba.conf entry for host "::1", user "u", "#
+                    + #"database "d", no encryption"#, .wrongCredentials
+            ),
+            (
+                #"no pg_hba.conf entry for host "::1", user "u", database "d", SSL encryption; no pg_hba.conf entry for "#
+                    + #"host "::1", user "u", database "d", no encryption"#, .wrongCredentials
+            ),
+            (
+                #"database "d" does not exist; no pg_hba.conf entry for host "::1", user "u", database "d", no encryption"#,
+                .noDatabase
+            ),
+            (
+                #"sorry, too many clients already; no pg_hba.conf entry for host "::1", user "u", database "d", "#
+                    + "no encryption", .full
+            ),
+            (#"pg_hba.conf rejects connection for host "::1", user "u", database "d", no encryption"#, .wantsTLS),
+            (
+                #"connection requires a valid client certificate; no pg_hba.conf entry for host "::1", user "u", "#
+                    + #"database "d", no encryption"#, .clientCertificate
+            ),
+            (#"certificate authentication failed for user "u""#, .clientCertificate),
+            ("SSL error: tlsv1 alert unknown ca", .clientCertificate),
+            ("SSL error: tlsv13 alert certificate required", .clientCertificate),
+            ("SSL error: sslv3 alert bad certificate", .clientCertificate),
+            ("SSL error: sslv3 alert handshake failure", .clientCertificate),
+            (#"could not open certificate file "/x": No such file or directory"#, .clientCertificate),
+            (#"private key file "/x" has group or world access; file must have permissions"#, .clientCertificate),
+            (StorageError.transactionPooler.message, .transactionPooler),
             ("takes no writes (read-only)", .readOnly), ("sorry, too many clients already", .full), ("what?", .other),
         ]
         for (words, cause) in cases {

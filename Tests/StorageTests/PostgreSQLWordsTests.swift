@@ -28,6 +28,10 @@ import Testing
         """
     private static let password = "password authentication failed for user \"u\""
 
+    private static func entry(_ encryption: String) -> String {
+        "no pg_hba.conf entry for host \"::1\", user \"u\", database \"d\", \(encryption)"
+    }
+
     private static let oneHost: [(String, String)] = [
         (at("\"127.0.0.1\"", 22078, "Connection refused"), "connection refused"),
         (at("\"db\" (10.0.0.1)", 5432, "Connection refused"), "connection refused"),
@@ -37,6 +41,14 @@ import Testing
         ),
         (at("\"h\"", 1, "FATAL:  \(password)") + at("\"h\"", 1, "FATAL:  \(password)"), password),
         (at("\"h\"", 1, "FATAL:  role \"x\" does not exist"), "role \"x\" does not exist"),
+        // Over TLS and then without, or the other way round.
+        (at("\"h\"", 1, "FATAL:  \(password)") + at("\"h\"", 1, "FATAL:  \(entry("no encryption"))"), password),
+        (at("\"h\"", 1, "FATAL:  \(entry("no encryption"))") + at("\"h\"", 1, "FATAL:  \(password)"), password),
+        (
+            at("\"h\"", 1, "FATAL:  \(entry("SSL encryption"))") + at("\"h\"", 1, "FATAL:  \(entry("no encryption"))"),
+            entry("SSL encryption")
+        ),
+        (at("\"h\"", 1, "FATAL:  \(entry("no encryption"))"), entry("no encryption")),
         (at("\"h\"", 1, "FATAL:  no entry\nDETAIL:  a\nHINT:  b"), "no entry"),
         (at("\"h\"", 1, "timeout expired"), "no answer"),
         (at("\"h\"", 1, "session is read-only"), "takes no writes (read-only)"),

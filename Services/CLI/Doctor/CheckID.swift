@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Messaging
+import Storage
+
 /// One thing that `identitybus doctor` looks at, by its stable name. docs/command-line.md has the same list.
 enum CheckID: String, CaseIterable, Sendable {
     case settings = "config.settings"
@@ -26,6 +29,7 @@ enum CheckID: String, CaseIterable, Sendable {
     case databaseTLS = "postgresql.tls"
     case databaseCertificate = "postgresql.certificate"
     case databaseSignIn = "postgresql.sign-in"
+    case databaseSession = "postgresql.session"
     case databaseVersion = "postgresql.version"
     case databaseWrites = "postgresql.writes"
     case databaseSchema = "postgresql.schema"
@@ -69,6 +73,7 @@ enum CheckID: String, CaseIterable, Sendable {
         case .kafkaTLS, .databaseTLS: "TLS"
         case .kafkaCertificate, .databaseCertificate: "certificate"
         case .kafkaSignIn, .databaseSignIn: "sign in"
+        case .databaseSession: "session"
         case .kafkaBrokers: "brokers"
         case .kafkaRights, .databaseRights: "rights"
         case .kafkaTopics: "topics"
@@ -96,7 +101,8 @@ enum CheckID: String, CaseIterable, Sendable {
         case .apps: "the apps file cannot be read, or would be refused"
         case .weakSecret: "a secret of the apps file is short, or one of a demo"
         case .keyExpiry: "an API key ends within 14 days"
-        case .kafkaReachable: "no broker answers: its name, its port, no answer, or it is no Kafka"
+        case .kafkaReachable:
+            "no broker answers, or one of several does not: its name, its port, no answer, or it is no Kafka"
         case .kafkaTLS: "the port speaks TLS and we do not, or the other way"
         case .kafkaCertificate: "the broker's certificate, or ours, is refused, or ends within 14 days"
         case .kafkaSignIn: "the SASL mechanism, the user name, the password or the token is refused or missing"
@@ -104,24 +110,52 @@ enum CheckID: String, CaseIterable, Sendable {
         case .kafkaRights: "a topic may not be seen, read or written, or a group not be joined"
         case .kafkaTopics: "a topic is missing, or has another number of partitions"
         case .kafkaLeaders: "a partition has no leader: nobody can write to it or read from it"
-        case .kafkaRetention: "a topic forgets before the inbox does, or is compacted"
+        case .kafkaRetention: "a topic forgets before the inbox does, by time or by size, or is compacted"
         case .kafkaCopies: "a topic takes what only one broker of three has (min.insync.replicas)"
         case .kafkaTime: "the times of a topic's records are the producers', not the broker's"
         case .kafkaMessageSize: "a topic takes only smaller messages than services send"
         case .kafkaClock: "the newest record is of a time to come: the broker's clock or ours is wrong"
         case .databaseReachable: "no server answers: its name, its port, no answer, or it is no PostgreSQL"
         case .databaseTLS: "the server speaks no TLS and sslmode asks for it, or the other way"
-        case .databaseCertificate: "the server's certificate is refused, or ends within 14 days"
+        case .databaseCertificate: "the server's certificate, or ours, is refused, or ends within 14 days"
         case .databaseSignIn: "the user, the password or the name of the database is refused"
+        case .databaseSession: "a connection pooler in transaction mode is in between"
         case .databaseVersion: "the server is older than PostgreSQL 15"
         case .databaseWrites: "it takes no writes: read-only, the disk is full, or somebody keeps a lock"
-        case .databaseSchema: "the schema is missing, older or newer than this code, or of another version"
+        case .databaseSchema:
+            "the schema or a table of it is missing, older or newer than this code, or of another version"
         case .databaseRights: "the role lacks SELECT, INSERT, UPDATE, DELETE or TRUNCATE on a table"
-        case .databaseRoom: "fewer connections are free than the services take"
+        case .databaseRoom: "fewer connections are free for this role than the services take"
         case .databaseClock: "the server's clock and ours differ by more than a second"
         case .fileStore: "the folder or a file cannot be read or written"
-        case .fileSchema: "the store is older or newer than this code, or of another version"
+        case .fileSchema: "the store or a table of it is missing, older or newer than this code, or of another version"
         case .fileRoom: "the disk is nearly full"
         }
     }
+
+    /// Why it can fail or warn, by stable names; empty where there is one reason. docs/command-line.md has the same.
+    var causes: [String] {
+        switch self {
+        case .kafkaReachable, .kafkaTLS, .kafkaCertificate, .kafkaSignIn:
+            BrokerFailure.Cause.allCases.filter { $0.check == self }.map(\.rawValue)
+        case .kafkaBrokers: BrokerFailure.Cause.allCases.map(\.rawValue)
+        case .kafkaRights: ["no-right", "no-answer"]
+        case .kafkaTopics: ["missing", "partitions", "no-answer"]
+        case .kafkaRetention, .kafkaCopies, .kafkaTime, .kafkaMessageSize: TopicFindings.settings[self] ?? []
+        case .databaseCertificate: ofPostgreSQL + ["certificate-expired", "unknown-ca"]
+        case .databaseReachable, .databaseTLS, .databaseSignIn, .databaseSession: ofPostgreSQL
+        case .databaseWrites: ofPostgreSQL + ["lock", "disk-full"]
+        case .databaseSchema: ["missing", "table-missing", "older", "other-version", "no-answer"]
+        case .databaseRights: ["no-right"]
+        case .databaseRoom: ofPostgreSQL + ["server-limit", "database-limit", "role-limit"]
+        case .fileSchema: ["missing", "table-missing", "older", "other-version", "unreadable"]
+        case .settings, .twice, .unknownVariable, .internalKey, .apps, .weakSecret, .keyExpiry, .kafkaLeaders,
+            .kafkaClock,
+            .databaseVersion, .databaseClock, .fileRoom:
+            []
+        case .fileStore: ["timed-out"]
+        }
+    }
+
+    private var ofPostgreSQL: [String] { PostgreSQLCause.allCases.filter { $0.check == self }.map(\.rawValue) }
 }

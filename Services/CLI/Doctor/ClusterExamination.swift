@@ -18,61 +18,65 @@ struct ClusterExamination {
     private var kafka: KafkaConfiguration { access.configuration }
 
     func run() -> [Finding] {
-        let start = ContinuousClock.now
-        do {
-            let survey = try TopicSurvey(of: needs.topics, reached, timeout: Self.patience)
-            let mine = survey.findings.filter { needs.contains($0.topic.spec.name) }
-            let places = brokers()
-            if survey.isEmbedded {
-                return places + existence(mine, isEmbedded: true).taking(start.duration(to: .now))
-                    + Self.leaders(mine)
-                    + [.kafkaRights, .kafkaRetention, .kafkaCopies, .kafkaTime, .kafkaMessageSize, .kafkaClock].map {
-                        Finding(id: $0, level: .skip, message: "the embedded broker has none of these")
-                    }
-            }
-            let found = existence(mine, isEmbedded: false) + Self.leaders(mine) + TopicFindings(mine).all
-            return places + timed { rights(survey.findings) } + found.taking(start.duration(to: .now))
-                + timed { [clock(mine)] }
-        } catch let error as KafkaError {
-            return [.fail(.kafkaTopics, "the topics cannot be looked at: \(error.words)")]
-                .skippingRest(of: .kafka, needs: "the topics", but: Set(CheckID.firstOfKafka))
-        } catch {
-            return [.fail(.kafkaTopics, "\(error)")]
+        let places = timed { brokers() }
+        let failed = places.filter { $0.level == .fail }
+        // What is behind them is asked of each of them at its own address.
+        if !failed.isEmpty, failed.count == places.count {
+            return places.skippingRest(
+                of: .kafka, needs: "the brokers at the addresses that they tell", but: Set(CheckID.firstOfKafka))
         }
+        do {
+            return places + (try topics(haveAllBrokers: failed.isEmpty))
+        } catch {
+            let words = (error as? KafkaError)?.words ?? "\(error)"
+            let known = Set(CheckID.firstOfKafka + [.kafkaBrokers])
+            guard failed.isEmpty else {
+                return places.skippingRest(of: .kafka, needs: Self.allBrokers, but: known)
+            }
+            return (places + [.fail(.kafkaTopics, "the topics cannot be looked at: \(words)", cause: "no-answer")])
+                .skippingRest(of: .kafka, needs: "the topics", but: known)
+        }
+    }
+
+    private static let allBrokers = "all brokers at the addresses that they tell"
+
+    private func topics(haveAllBrokers: Bool) throws -> [Finding] {
+        let start = ContinuousClock.now
+        let survey = try TopicSurvey(of: needs.topics, reached, timeout: Self.patience)
+        let mine = survey.findings.filter { needs.contains($0.topic.spec.name) }
+        if survey.isEmbedded {
+            return existence(mine, isEmbedded: true).taking(start.duration(to: .now)) + Self.leaders(mine)
+                + [.kafkaRights, .kafkaRetention, .kafkaCopies, .kafkaTime, .kafkaMessageSize, .kafkaClock].map {
+                    Finding(id: $0, level: .skip, message: "the embedded broker has none of these")
+                }
+        }
+        let found = existence(mine, isEmbedded: false) + Self.leaders(mine) + TopicFindings(mine).all
+        let tried = timed { rights(survey.findings) } + found.taking(start.duration(to: .now)) + timed { [clock(mine)] }
+        return haveAllBrokers ? tried : tried.map(Self.withoutBroker)
+    }
+
+    /// A broker that cannot be reached answers nothing: that is its own line already.
+    private static func withoutBroker(_ finding: Finding) -> Finding {
+        finding.cause == "no-answer" ? .skip(finding.id, needs: allBrokers) : finding
     }
 
     // MARK: Brokers
 
     /// Each at the address that it tells clients, which need not be the one that is set.
     private func brokers() -> [Finding] {
-        let start = ContinuousClock.now
         let addresses = (try? reached.admin.brokerAddresses(timeout: Self.patience)) ?? []
-        let kafka = kafka
-        let works = addresses.map { address in
-            { @Sendable () -> Finding? in
-                var alone = kafka
-                alone.bootstrapServers = address
-                let access = KafkaAccess(alone)
-                do {
-                    try access.connect(within: .seconds(3), whenKnown: .seconds(1))?.admin.close(timeout: .zero)
-                    return nil
-                } catch {
-                    let words = (error as? KafkaError).map(\.words) ?? "\(error)"
-                    return .fail(
-                        .kafkaBrokers, "\(words) (the address that it tells its clients)", subject: address,
-                        fix: "Who runs Kafka sets advertised.listeners to what clients here can reach.",
-                        cause: (error as? KafkaError)?.failure?.cause.rawValue)
-                }
-            }
+        let failures = BrokersAlone(kafka, addresses).failures
+        if failures.isEmpty {
+            let all = addresses.joined(separator: ", ")
+            return [.ok(.kafkaBrokers, "\(all) answer\(addresses.count == 1 ? "s" : "")")]
         }
-        let found = SideBySide(works).results(by: .now + .seconds(5))
-        let failures = zip(addresses, found).compactMap { address, finding -> Finding? in
-            finding ?? .fail(.kafkaBrokers, "\(address) does not answer", subject: address, cause: "timed-out")
-        }
-        let all = addresses.joined(separator: ", ")
-        let result =
-            failures.isEmpty ? [Finding.ok(.kafkaBrokers, "\(all) answer\(addresses.count == 1 ? "s" : "")")] : failures
-        return result.taking(start.duration(to: .now))
+        let answering = addresses.filter { address in !failures.contains { $0.address == address } }
+        return failures.map { address, failure in
+            .fail(
+                .kafkaBrokers, "\(failure) (the address that it tells its clients)", subject: address,
+                fix: "Who runs Kafka sets advertised.listeners to what clients here can reach.",
+                cause: failure.cause.rawValue)
+        } + (answering.isEmpty ? [] : [.ok(.kafkaBrokers, "\(answering.joined(separator: ", ")) answer")])
     }
 
     // MARK: Topics
@@ -86,7 +90,9 @@ struct ClusterExamination {
         for finding in there {
             for flaw in finding.flaws where flaw.setting == "partitions" {
                 found.append(
-                    .warn(.kafkaTopics, "\(finding.topic.spec.name): \(flaw.words)", subject: finding.topic.spec.name))
+                    .warn(
+                        .kafkaTopics, "\(finding.topic.spec.name): \(flaw.words)", subject: finding.topic.spec.name,
+                        cause: flaw.setting))
             }
         }
         if there.count + missing.count < topics.count {
@@ -111,12 +117,13 @@ struct ClusterExamination {
             ]
         }
         if !isEmbedded, let refusal = refusalToCreate(missing) {
+            let isAnswer = !KafkaError.unreachableCodes.contains(refusal.code)
             return found + [
                 .fail(
-                    .kafkaTopics, "\(words), and they may not be made: \(refusal)",
+                    .kafkaTopics, "\(words), and they may not be made: \(refusal.message)",
                     subject: names.joined(separator: ","),
                     fix: "identitybus topics --create makes them, by a user who may; or give this one the right to.",
-                    cause: "missing")
+                    cause: isAnswer ? "missing" : "no-answer")
             ]
         }
         return found + [
@@ -127,12 +134,12 @@ struct ClusterExamination {
     }
 
     /// Why these topics may not be made; `nil` when they may. Makes none.
-    private func refusalToCreate(_ specs: [TopicSpec]) -> String? {
+    private func refusalToCreate(_ specs: [TopicSpec]) -> KafkaError? {
         do throws(KafkaError) {
             try reached.admin.tryToCreate(specs, timeout: Self.patience)
             return nil
         } catch {
-            return error.message
+            return error
         }
     }
 
@@ -281,7 +288,7 @@ struct RightsFound: Sendable {
             found.append(
                 .warn(
                     .kafkaRights, "no answer in time about \(ClusterExamination.list(silent.sorted()))",
-                    subject: silent.sorted().joined(separator: ",")))
+                    subject: silent.sorted().joined(separator: ","), cause: "no-answer"))
         }
         return found.isEmpty ? [.ok(.kafkaRights, "\(all) of \(all) (\(kinds))")] : found
     }

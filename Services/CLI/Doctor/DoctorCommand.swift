@@ -76,7 +76,10 @@ struct DoctorCommand: ParsableCommand {
         let width = CheckID.allCases.map(\.rawValue.count).max() ?? 0
         for check in CheckID.allCases {
             if json {
-                let line: JSONValue = ["id": .string(check.rawValue), "meaning": .string(check.meaning)]
+                let line: JSONValue = [
+                    "id": .string(check.rawValue), "meaning": .string(check.meaning),
+                    "causes": .array(check.causes.map { .string($0) }),
+                ]
                 say(String(decoding: line.serialized(), as: UTF8.self))
             } else {
                 say(check.rawValue + String(repeating: " ", count: width + 2 - check.rawValue.count) + check.meaning)

@@ -80,7 +80,7 @@ struct Examination {
                     })
                 break
             }
-            let files = SQLiteExamination(folder: folder, services: services)
+            let files = SQLiteExamination(folder: folder, services: services, migrate: configuration.migrate)
             parts.append(Part(section: .sqlite, head: folder.harmless) { files.run() })
         }
         return parts

@@ -17,7 +17,7 @@ struct Finding: Sendable, Hashable {
     var message: String
     /// What to do, a line each.
     var fix: [String] = []
-    /// The kind of cause, by a stable name, where a check can fail for several.
+    /// One of ``CheckID/causes``, where a check can fail for several.
     var cause: String?
     var milliseconds: Int64 = 0
 
@@ -28,13 +28,15 @@ struct Finding: Sendable, Hashable {
     static func warn(
         _ id: CheckID, _ message: String, subject: String = "", fix: String..., cause: String? = nil
     ) -> Finding {
-        Finding(id: id, level: .warn, subject: subject, message: message, fix: fix, cause: cause)
+        assert(cause.map(id.causes.contains) ?? true)
+        return Finding(id: id, level: .warn, subject: subject, message: message, fix: fix, cause: cause)
     }
 
     static func fail(
         _ id: CheckID, _ message: String, subject: String = "", fix: String..., cause: String? = nil
     ) -> Finding {
-        Finding(id: id, level: .fail, subject: subject, message: message, fix: fix, cause: cause)
+        assert(cause.map(id.causes.contains) ?? true)
+        return Finding(id: id, level: .fail, subject: subject, message: message, fix: fix, cause: cause)
     }
 
     /// - Parameter need: what it cannot be looked at without.

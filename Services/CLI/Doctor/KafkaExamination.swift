@@ -19,7 +19,8 @@ struct KafkaExamination: Sendable {
         let start = ContinuousClock.now
         do {
             guard let reached = try access.connect(within: Self.patience, whenKnown: .seconds(1)) else { return [] }
-            let found = letIn(reached).taking(start.duration(to: .now))
+            let others = BrokersAlone(access.configuration, access.configuration.bootstrapAddresses)
+            let found = (letIn(reached) + away(others)).taking(start.duration(to: .now))
             return found + ClusterExamination(access: access, needs: needs, reached: reached).run()
         } catch let error as KafkaError {
             return refusal(error, access).taking(start.duration(to: .now))
@@ -63,6 +64,16 @@ struct KafkaExamination: Sendable {
         return found
     }
 
+    /// Of several addresses, those that nobody answers at: services go on with the others.
+    private func away(_ brokers: BrokersAlone) -> [Finding] {
+        guard brokers.addresses.count > 1 else { return [] }
+        return brokers.failures.map { address, failure in
+            .warn(
+                failure.cause.check, "\(address): \(failure.words); others answer", subject: address,
+                fix: "Start that broker, or take it out of KAFKA_BOOTSTRAP_SERVERS.", cause: failure.cause.rawValue)
+        }
+    }
+
     /// How much longer a certificate is good.
     static func certificate(_ id: CheckID, _ shown: PeerCertificate, of address: String, now: Timestamp) -> Finding {
         let days = shown.daysLeft(now)
@@ -89,7 +100,8 @@ struct KafkaExamination: Sendable {
             }
         }
         var words = "\(failure.address): \(failure.words)"
-        if id == .kafkaCertificate, let shown = failure.certificate {
+        // Of ours the broker does not say more.
+        if id == .kafkaCertificate, failure.cause != .clientCertificate, let shown = failure.certificate {
             let now = Timestamp.now
             words +=
                 shown.begins > now

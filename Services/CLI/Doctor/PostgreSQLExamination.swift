@@ -28,8 +28,6 @@ struct PostgreSQLExamination: Sendable {
         var isReadOnly: Bool
         /// Milliseconds since 1970.
         var time: Int64
-        var sessions: Int64
-        var limit: Int64
         /// The version of TLS.
         var encryption: String?
     }
@@ -51,6 +49,9 @@ struct PostgreSQLExamination: Sendable {
             let (facts, ahead) = try Self.facts(database)
             var found = letIn(facts, connected)
             found += timed { server(facts, ahead) }
+            found += try timed { [try room(database)] }
+            // A role may be allowed few.
+            database.close()
             return found + schemas(facts)
         } catch let error as StorageError {
             return refusal(error).taking(start.duration(to: .now))
@@ -72,9 +73,6 @@ struct PostgreSQLExamination: Sendable {
                 current_setting('server_version_num')::bigint,
                 (current_setting('transaction_read_only') = 'on' OR pg_is_in_recovery())::int::bigint,
                 (extract(epoch FROM clock_timestamp()) * 1000)::bigint,
-                (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
-                current_setting('max_connections')::bigint
-                    - current_setting('superuser_reserved_connections')::bigint,
                 (SELECT version FROM pg_stat_ssl WHERE pid = pg_backend_pid() AND ssl)
             """
         // The first time it is prepared; the second answer is a round trip away.
@@ -87,8 +85,7 @@ struct PostgreSQLExamination: Sendable {
             let after = Timestamp.now.milliseconds
             let facts = Facts(
                 role: try row.text(0), database: try row.text(1), version: try row.text(2), number: try row.integer(3),
-                isReadOnly: try row.integer(4) == 1, time: try row.integer(5), sessions: try row.integer(6),
-                limit: try row.integer(7), encryption: try row.optionalText(8))
+                isReadOnly: try row.integer(4) == 1, time: try row.integer(5), encryption: try row.optionalText(6))
             // Somewhere between the two it looked at its clock.
             let ahead = facts.time > after ? facts.time - after : facts.time < before ? facts.time - before : 0
             return (facts, ahead)
@@ -112,6 +109,7 @@ struct PostgreSQLExamination: Sendable {
                     fix: "Add ?sslmode=verify-full to DATABASE_URL, and PGSSLROOTCERT for its authority."))
         }
         found.append(.ok(.databaseSignIn, "as \(facts.role) to \(facts.database)"))
+        found.append(.ok(.databaseSession, "each connection has its own"))
         return found.taking(time)
     }
 
@@ -129,19 +127,22 @@ struct PostgreSQLExamination: Sendable {
                 ? .ok(.databaseVersion, facts.version)
                 : .fail(.databaseVersion, "the server is PostgreSQL \(facts.version), and 15 or later is needed"))
         found.append(Self.clock(ahead))
-        let wanted = Int64(services.count * loops)
-        let room = "connections \(facts.sessions) of \(facts.limit)"
-        found.append(
-            facts.limit - facts.sessions >= wanted
-                ? .ok(.databaseRoom, room)
-                : .warn(
-                    .databaseRoom, "\(room): \(services.count) services with LOOPS=\(loops) take \(wanted)",
-                    fix: "Raise max_connections, or end sessions that nobody needs (pg_stat_activity)."))
         if facts.isReadOnly {
             found.append(
                 .fail(.databaseWrites, "takes no writes (read-only)", subject: place, fix: Self.readOnlyAdvice))
         }
         return found
+    }
+
+    private func room(_ database: any SQLDatabase) throws -> Finding {
+        let names = services.map { schemas + $0.name }
+        let (room, open) = try database.transaction { transaction in
+            (try ConnectionRoom(in: transaction), try ServiceLock.holders(of: names, in: transaction))
+        }
+        // A service that runs has its own already.
+        let wanted = names.map { max(0, loops - (open[$0] ?? 0)) }.reduce(0, +)
+        let who = services.count == 1 ? "the \(services[0].name) service" : "\(services.count) services"
+        return room.finding(wanted: wanted, of: "\(who) with LOOPS=\(loops)")
     }
 
     private static let readOnlyAdvice =
@@ -197,11 +198,18 @@ struct PostgreSQLExamination: Sendable {
         let id = cause.check
         var found: [Finding] = []
         if id != .databaseReachable { found.append(.ok(.databaseReachable, "\(place): the port answers")) }
+        if id == .databaseSession { found.append(.ok(.databaseSignIn, "to \(place)")) }
         let problem = Problem(error)
         var finding = Finding.fail(id, "\(place): \(error.message)", subject: place, cause: cause.rawValue)
-        finding.fix = cause == .readOnly ? [Self.readOnlyAdvice] : cause == .full ? [] : problem.advice
+        finding.fix = problem.advice
         switch cause {
+        case .readOnly: finding.fix = [Self.readOnlyAdvice]
+        case .full: finding.fix = ["Raise that limit, or end sessions that nobody needs (pg_stat_activity)."]
         case .certificateRefused, .wrongHostName, .noAuthorities: explain(&finding, cause)
+        case .clientCertificate:
+            finding.fix = [
+                "sslcert and sslkey of DATABASE_URL, or PGSSLCERT and PGSSLKEY, name a certificate that the server accepts."
+            ]
         case .tlsToPlain:
             finding.fix = ["sslmode=\(encryption) of DATABASE_URL or PGSSLMODE asks for TLS: ssl=on at the server."]
         case .wantsTLS: finding.fix = ["The server lets in only over TLS: sslmode=verify-full in DATABASE_URL."]
@@ -236,14 +244,15 @@ struct PostgreSQLExamination: Sendable {
 
 extension PostgreSQLCause {
     /// Which check it is that fails.
-    fileprivate var check: CheckID {
+    var check: CheckID {
         switch self {
         case .nameNotResolved, .refused, .unreachable, .timedOut, .closed, .notPostgreSQL, .other: .databaseReachable
         case .tlsToPlain, .wantsTLS: .databaseTLS
-        case .noAuthorities, .certificateRefused, .wrongHostName: .databaseCertificate
+        case .noAuthorities, .certificateRefused, .wrongHostName, .clientCertificate: .databaseCertificate
         case .wrongCredentials, .noDatabase: .databaseSignIn
         case .readOnly: .databaseWrites
         case .full: .databaseRoom
+        case .transactionPooler: .databaseSession
         }
     }
 }

@@ -11,6 +11,8 @@ import Supervision
 struct SQLiteExamination: Sendable {
     let folder: String
     let services: [any CommandService.Type]
+    /// Whether services migrate at their start.
+    let migrate: MigrationTime
 
     /// Bytes of a disk below which somebody should know.
     private static let littleRoom: UInt64 = 200 << 20
@@ -25,8 +27,9 @@ struct SQLiteExamination: Sendable {
                 return [unusable(folder, "cannot be made: \(Self.words(errno))")]
                     .skippingRest(of: .sqlite, needs: "the folder")
             }
-            return [.ok(.fileStore, "\(folder) is not there yet; services make it at their start", subject: folder)]
-                + [.skip(.fileSchema, needs: "a store")]
+            let absent = Finding.ok(
+                .fileStore, "\(folder) is not there yet; services make it at their start", subject: folder)
+            return summary(of: [], [absent] + services.compactMap(missing))
         }
         guard access("\(folder)/.", R_OK | W_OK | X_OK) == 0 else {
             return [unusable(folder, "cannot be used: \(Self.words(errno))")]
@@ -36,7 +39,10 @@ struct SQLiteExamination: Sendable {
         var stores: [String] = []
         for service in services {
             let path = "\(folder)/\(service.name).sqlite"
-            guard access(path, F_OK) == 0 else { continue }
+            guard access(path, F_OK) == 0 else {
+                found += [missing(service)].compactMap { $0 }
+                continue
+            }
             guard access(path, R_OK | W_OK) == 0 else {
                 found.append(unusable(path, "cannot be used: \(Self.words(errno))"))
                 continue
@@ -71,18 +77,22 @@ struct SQLiteExamination: Sendable {
     }
 
     private func schema(of service: any CommandService.Type, at path: String) -> Finding {
-        let wanted = service.migrator.newest
         do {
-            let rows = try StoreReader(service: service.name, file: path).query(
-                "SELECT \(Migrator.columns) FROM migrations", [])
-            if try service.migrator.missing(after: rows).isEmpty {
-                return .ok(.fileSchema, "\(service.name) \(wanted)", subject: path)
+            let reader = try StoreReader(service: service.name, file: path)
+            let tables = try reader.query("SELECT name FROM sqlite_master WHERE type = 'table'", []).map {
+                try $0.text(0)
             }
-            let at = try rows.map { try $0.integer(0) }.max() ?? 0
-            return .warn(
-                .fileSchema,
-                "\(path) is at migration \(at), this code wants \(wanted); the service migrates it at its start",
-                subject: path, cause: "older")
+            // One that a service was about to make.
+            guard tables.contains("migrations") else {
+                return behind(service, "is empty", path, cause: "missing")
+            }
+            let rows = try reader.query("SELECT \(Migrator.columns) FROM migrations", [])
+            if try service.migrator.missing(after: rows).isEmpty {
+                let missing = service.migrator.tables.filter { !tables.contains($0) }.map { "\(path): the table \($0)" }
+                return SchemaExamination.tableMissing(.fileSchema, missing, subject: path)
+                    ?? .ok(.fileSchema, "\(service.name) \(service.migrator.newest)", subject: path)
+            }
+            return behind(service, "is at migration \(try rows.map { try $0.integer(0) }.max() ?? 0)", path)
         } catch let mismatch as SchemaMismatch {
             return .fail(
                 .fileSchema, "\(path): \(mismatch)", subject: path, fix: SchemaExamination.otherVersion,
@@ -93,6 +103,29 @@ struct SQLiteExamination: Sendable {
             finding.fix = problem.advice
             return finding
         }
+    }
+
+    /// A store that is not there. A service makes its own, unless it is not to.
+    private func missing(_ service: any CommandService.Type) -> Finding? {
+        guard migrate == .never else { return nil }
+        let path = "\(folder)/\(service.name).sqlite"
+        return .fail(
+            .fileSchema, "\(path) is not there yet, and MIGRATE=never keeps the service from making it", subject: path,
+            fix: "Start the \(service.name) service once with MIGRATE=start.", cause: "missing")
+    }
+
+    /// A store that lacks migrations.
+    private func behind(_ service: any CommandService.Type, _ state: String, _ path: String, cause: String = "older")
+        -> Finding
+    {
+        let words = "\(path) \(state), this code wants \(service.migrator.newest)"
+        guard migrate == .never else {
+            return .warn(
+                .fileSchema, "\(words); the service migrates it at its start", subject: path, cause: cause)
+        }
+        return .fail(
+            .fileSchema, "\(words), and MIGRATE=never keeps the service from migrating it", subject: path,
+            fix: "Stop the service, and: identitybus migrate --service \(service.name)", cause: cause)
     }
 
     private func room() -> Finding {

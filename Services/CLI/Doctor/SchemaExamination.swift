@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Foundation
 import Runtime
 import Storage
 import Supervision
@@ -18,57 +19,100 @@ struct SchemaExamination {
         "`identitybus --version` tells which version this is; a service of it would end with status 78."
 
     func run() -> [Finding] {
-        do {
-            let database = try PostgreSQLDatabase(url: url, schema: schema, makesSchema: false, logger: .quiet)
-            defer { database.close() }
-            let (state, lacking) = try database.transaction { transaction -> (SchemaState, Finding?) in
-                let state = try service.migrator.state(in: transaction)
-                return (state, state.landed == nil ? nil : try rights(state, transaction))
-            }
-            let found = [standing(state)] + [lacking].compactMap { $0 }
-            // Only who may write can look whether somebody else is in the way.
-            guard state.isUpToDate, !found.hasFailures else { return found }
-            return found + [try obstacle(database)].compactMap { $0 }
-        } catch let mismatch as SchemaMismatch {
-            return [
-                .fail(
-                    .databaseSchema, "\(schema): \(mismatch)", subject: schema, fix: Self.otherVersion,
-                    cause: "other-version")
-            ]
-        } catch let error as StorageError where error.sqlState == "42501" {
-            var finding = Finding.fail(.databaseRights, error.message, subject: schema, cause: "no-right")
-            if error.message.contains(" migrations") {
-                finding.fix = [
-                    "GRANT \(Self.rights.joined(separator: ", ")) ON ALL TABLES IN SCHEMA \(schema) TO the role"
+        let start = ContinuousClock.now
+        while true {
+            do {
+                return try look()
+            } catch let mismatch as SchemaMismatch {
+                return [
+                    .fail(
+                        .databaseSchema, "\(schema): \(mismatch)", subject: schema, fix: Self.otherVersion,
+                        cause: "other-version")
+                ]
+            } catch let error as StorageError where error.sqlState == "42501" {
+                return lackOfRights(error)
+            } catch let error as StorageError where PostgreSQLCause(error) == .full {
+                // The other looks of ours may be what fills it.
+                guard start.duration(to: .now) < Self.patience else {
+                    return [.skip(.databaseSchema, needs: "a free connection")]
+                }
+                Thread.sleep(forTimeInterval: 0.2)
+            } catch {
+                return [
+                    .fail(
+                        .databaseSchema, "\(schema): \(error)", subject: schema,
+                        fix: "Try again; the database's own log may say more.", cause: "no-answer")
                 ]
             }
-            return [finding, .skip(.databaseSchema, needs: "the rights on \(schema)")]
-        } catch {
-            return [
-                .fail(
-                    .databaseSchema, "\(schema): \(error)", subject: schema,
-                    fix: "Try again; the database's own log may say more.")
-            ]
         }
     }
 
-    private func rights(_ state: SchemaState, _ transaction: any SQLTransaction) throws -> Finding {
+    /// How long a connection is waited for.
+    private static let patience = Duration.seconds(4)
+
+    private func look() throws -> [Finding] {
+        let database = try PostgreSQLDatabase(url: url, schema: schema, makesSchema: false, logger: .quiet)
+        defer { database.close() }
+        let (state, found) = try database.transaction { transaction -> (SchemaState, [Finding]) in
+            let state = try service.migrator.state(in: transaction)
+            if state.landed == nil { return (state, [standing(state)]) }
+            let tables = try tables(in: transaction)
+            return (state, [tableMissing(state, tables) ?? standing(state), rights(state, tables)])
+        }
+        // Only who may write can look whether somebody else is in the way.
+        guard state.isUpToDate, !found.hasFailures else { return found }
+        return found + [try obstacle(database)].compactMap { $0 }
+    }
+
+    private func lackOfRights(_ error: StorageError) -> [Finding] {
+        var finding = Finding.fail(.databaseRights, error.message, subject: schema, cause: "no-right")
+        if error.message.contains(" migrations") {
+            finding.fix = [
+                "GRANT \(Self.rights.joined(separator: ", ")) ON ALL TABLES IN SCHEMA \(schema) TO the role"
+            ]
+        }
+        return [finding, .skip(.databaseSchema, needs: "the rights on \(schema)")]
+    }
+
+    /// What this role may do with each of the service's tables that is there.
+    private func tables(in transaction: any SQLTransaction) throws -> [(name: String, rights: Set<String>)] {
         let columns = Self.rights.map { "has_table_privilege(pg_class.oid, '\($0)')::int::bigint" }
-        let rows = try transaction.query(
+        let known = Set(service.migrator.tables)
+        return try transaction.query(
             """
             SELECT relname::text, \(columns.joined(separator: ", "))
             FROM pg_catalog.pg_class JOIN pg_catalog.pg_namespace ON pg_namespace.oid = relnamespace
             WHERE nspname = $1 AND relkind = 'r' ORDER BY 1
-            """, [.text(schema)])
-        let known = Set(service.migrator.tables)
-        var lacking: [(table: String, rights: [String])] = []
-        for row in rows where known.contains(try row.text(0)) {
-            // The migrations are somebody else's, where the role may not run them.
-            let wanted = try row.text(0) == "migrations" ? ["SELECT"] : Self.rights
-            let missing = try Self.rights.enumerated().filter { try row.integer($0.offset + 1) == 0 }.map(\.element)
-                .filter(wanted.contains)
-            if !missing.isEmpty { lacking.append((try row.text(0), missing)) }
-        }
+            """, [.text(schema)]
+        ).map { row in
+            let rights = try Self.rights.enumerated().filter { try row.integer($0.offset + 1) == 1 }.map(\.element)
+            return (try row.text(0), Set(rights))
+        }.filter { known.contains($0.0) }
+    }
+
+    /// One that a migration has made and somebody else has removed: no service makes it again.
+    private func tableMissing(_ state: SchemaState, _ tables: [(name: String, rights: Set<String>)]) -> Finding? {
+        guard state.isUpToDate else { return nil }
+        let missing = service.migrator.tables.filter { name in !tables.contains { $0.name == name } }
+        return Self.tableMissing(.databaseSchema, missing.map { "\(schema).\($0)" }, subject: schema)
+    }
+
+    /// - Parameter tables: with where they should be.
+    static func tableMissing(_ id: CheckID, _ tables: [String], subject: String) -> Finding? {
+        guard !tables.isEmpty else { return nil }
+        return .fail(
+            id,
+            "\(ClusterExamination.list(tables)) \(tables.count == 1 ? "is" : "are") missing, and the migration that "
+                + "makes \(tables.count == 1 ? "it" : "them") has run", subject: subject,
+            fix: "Nothing makes it again: restore a back-up of the whole store.", cause: "table-missing")
+    }
+
+    private func rights(_ state: SchemaState, _ tables: [(name: String, rights: Set<String>)]) -> Finding {
+        // The migrations are somebody else's, where the role may not run them.
+        let lacking = tables.map { table in
+            let wanted = table.name == "migrations" ? ["SELECT"] : Self.rights
+            return (table: table.name, rights: wanted.filter { !table.rights.contains($0) })
+        }.filter { !$0.rights.isEmpty }
         guard let first = lacking.first else {
             return .ok(.databaseRights, "\(Self.rights.joined(separator: " ")) on all tables", subject: schema)
         }
@@ -109,7 +153,8 @@ struct SchemaExamination {
             {
                 return .fail(
                     .databaseWrites, obstacle.cause, subject: schema,
-                    fix: "Commands wait until that is over; nothing is lost.")
+                    fix: "Commands wait until that is over; nothing is lost.",
+                    cause: obstacle.isLockTimeout ? "lock" : "disk-full")
             }
         }
         return nil

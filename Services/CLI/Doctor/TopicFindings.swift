@@ -10,14 +10,17 @@ struct TopicFindings {
 
     init(_ topics: [TopicSurvey.Finding]) { self.topics = topics.filter(\.state.exists) }
 
-    private static let settings: [(check: CheckID, settings: Set<String>)] = [
-        (.kafkaRetention, ["retention.ms", "cleanup.policy"]), (.kafkaCopies, ["copies", "min.insync.replicas"]),
-        (.kafkaTime, ["message.timestamp.type"]), (.kafkaMessageSize, ["max.message.bytes"]),
+    /// What each check looks at: settings of a topic, or its copies.
+    static let settings: [CheckID: [String]] = [
+        .kafkaRetention: ["retention.ms", "retention.bytes", "cleanup.policy"],
+        .kafkaCopies: ["copies", "min.insync.replicas"],
+        .kafkaTime: ["message.timestamp.type"], .kafkaMessageSize: ["max.message.bytes"],
     ]
 
     var all: [Finding] {
         let told = topics.filter { !$0.settings.isEmpty }
-        return Self.settings.flatMap { check, settings -> [Finding] in
+        return CheckID.allCases.flatMap { check -> [Finding] in
+            guard let settings = Self.settings[check] else { return [] }
             guard !topics.isEmpty else { return [.skip(check, needs: "topics that it may see")] }
             guard !told.isEmpty || check == .kafkaCopies else {
                 return [.skip(check, needs: "the right DescribeConfigs on the topics")]

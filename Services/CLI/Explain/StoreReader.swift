@@ -10,7 +10,7 @@ import Supervision
 /// Reads one service's store beside the running service, and never writes.
 struct StoreReader {
     private enum Engine {
-        case sqlite(DatabaseQueue)
+        case sqlite(DatabaseQueue, file: String)
         case postgresql(any SQLDatabase)
     }
 
@@ -36,7 +36,31 @@ struct StoreReader {
         configuration.readonly = true
         configuration.busyMode = .timeout(5)
         self.service = service
-        engine = try Self.reading(path) { .sqlite(try DatabaseQueue(path: path, configuration: configuration)) }
+        let address = try Self.address(of: path)
+        engine = try Self.reading(path) {
+            let queue = try DatabaseQueue(path: address, configuration: configuration)
+            do {
+                _ = try queue.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM sqlite_schema") }
+                return .sqlite(queue, file: path)
+            } catch let error as DatabaseError where error.resultCode == .SQLITE_READONLY {
+                // The service has begun its log a moment ago, and the index has no place yet that others read up to.
+                return .sqlite(try DatabaseQueue(path: path, configuration: configuration), file: path)
+            }
+        }
+    }
+
+    /// Leaves no file behind, which would be this user's and not the service's: SQLite would make the log and its index
+    /// anew for who only reads. A store that nobody has open has neither, and one of a service that was killed has both.
+    private static func address(of path: String) throws -> String {
+        let isLogged = FileManager.default.fileExists(atPath: path + "-wal")
+        let isIndexed = FileManager.default.fileExists(atPath: path + "-shm")
+        if isLogged, !isIndexed {
+            throw Problem(
+                .setting, "\(path) cannot be read: it has a log (-wal) and no index of it (-shm).",
+                "Start its service once: it takes the log in.")
+        }
+        let place = path.addingPercentEncoding(withAllowedCharacters: .urlPathAllowed) ?? path
+        return "file:\(place)?mode=ro&\(isLogged ? "readonly_shm=1" : "immutable=1")"
     }
 
     private init(service: String, engine: Engine) {
@@ -98,9 +122,9 @@ struct StoreReader {
             } catch let error as StorageError where error.isLockTimeout {
                 throw Self.locked(database) ?? error
             }
-        case .sqlite(let queue):
+        case .sqlite(let queue, let file):
             let arguments = StatementArguments(parameters.map(Self.argument))
-            return try Self.reading(queue.path) {
+            return try Self.reading(file) {
                 try queue.read { database in
                     try Row.fetchAll(database, sql: sql, arguments: arguments).map { row in
                         SQLRow(row.databaseValues.map(Self.value))

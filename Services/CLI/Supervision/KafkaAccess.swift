@@ -50,6 +50,7 @@ package struct KafkaAccess {
         unless stop: () -> Bool = { false }
     ) throws -> Reached? {
         let admin = try KafkaAdmin(configuration: configuration, logger: .quiet)
+        let addresses = Set(configuration.bootstrapAddresses)
         let start = ContinuousClock.now
         while true {
             do {
@@ -60,12 +61,22 @@ package struct KafkaAccess {
                     return nil
                 }
                 let waited = ContinuousClock.now - start
-                let isCauseKnown = error.failure.map { $0.cause != .timedOut } ?? false
+                let failures = admin.failures.filter { $0.cause != .timedOut }
+                // One that is away says nothing of the others.
+                let isCauseKnown =
+                    error.failure?.cause == .noToken || addresses.isSubset(of: failures.map(\.address))
                 if waited < limit, !isCauseKnown || waited < known { continue }
                 admin.close(timeout: .zero)
-                throw error
+                throw Self.firstToMend(error, failures)
             }
         }
+    }
+
+    /// Of several brokers that fail: one that answers and does not let us in tells more than one that is away.
+    private static func firstToMend(_ error: KafkaError, _ failures: [BrokerFailure]) -> KafkaError {
+        guard error.failure?.cause.status == .away, let other = failures.first(where: { $0.cause.status != .away })
+        else { return error }
+        return KafkaError(code: error.code, failure: other)
     }
 
     package func problem(_ error: KafkaError) -> Problem {
@@ -109,6 +120,8 @@ extension BrokerFailure.Cause {
     /// What to do, where it is no question of the address.
     var advice: [String] {
         switch status {
+        case _ where self == .clientCertificate:
+            ["Set both to a certificate and its key that this Kafka accepts: it names the authority in ssl.truststore."]
         case .noRight: ["Set both to a user that this Kafka knows, for the mechanism of KAFKA_SASL_MECHANISM."]
         case .setting: ["docs/operations.md lists the settings and what each may be."]
         default: []

@@ -107,6 +107,8 @@ extension Problem {
             || words.contains("permission denied") || words.contains("no password supplied")
             || isConnecting && failure.message.hasPrefix(#"role ""#)
         switch failure.kind {
+        case _ where failure == .transactionPooler:
+            self.init(.setting, "\(Self.database): \(words)", "Check the host and the port of DATABASE_URL.")
         case _ where hasNoRight:
             self.init(.noRight, words, "Check the user and the password of DATABASE_URL, and what that user may do.")
         case _ where isConnecting && words.contains("database \"") && words.contains("does not exist"):

@@ -67,7 +67,8 @@ extension TopicSurvey.Finding {
 
     /// Those that something may be wanted of.
     private static let shown = [
-        "min.insync.replicas", "retention.ms", "message.timestamp.type", "max.message.bytes", "cleanup.policy",
+        "min.insync.replicas", "retention.ms", "retention.bytes", "message.timestamp.type", "max.message.bytes",
+        "cleanup.policy",
     ]
 
     private static func members(_ partitions: Int, _ copies: Int, _ settings: [String: String]) -> JSONValue {

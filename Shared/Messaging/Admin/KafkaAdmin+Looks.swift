@@ -8,6 +8,9 @@ extension KafkaAdmin {
     /// The certificates that brokers have shown to this client, by `host:port`.
     package var certificates: [String: PeerCertificate] { handle.trouble.certificates }
 
+    /// Why brokers could not be used: the newest cause of each.
+    package var failures: [BrokerFailure] { handle.trouble.failures }
+
     /// Where the brokers say that clients find them, as `host:port`.
     ///
     /// - Throws: when no broker answers in time.

@@ -84,6 +84,8 @@ public struct TopicFlaw: Sendable, Hashable {
         switch setting {
         case "retention.ms":
             "retention \(TopicSpec.time(actual)), wants \(TopicSpec.time(wanted)): what no service has read by then is lost"
+        case "retention.bytes":
+            "keeps \(TopicSpec.size(actual)) of a partition (retention.bytes), wants all: what is more is lost before its time"
         case "max.message.bytes":
             "max.message.bytes \(TopicSpec.size(actual)), wants \(TopicSpec.size(wanted)): Kafka refuses what is larger"
         case "min.insync.replicas":
@@ -126,6 +128,7 @@ extension TopicSpec {
         }
         // -1 stands for "without limit".
         least("retention.ms", config["retention.ms"], without: -1)
+        least("retention.bytes", config["retention.bytes"], without: -1)
         least("max.message.bytes", config["max.message.bytes"])
         if let actual = settings["min.insync.replicas"].flatMap({ Int64($0) }), copies >= Self.replicasForTwoInSync,
             actual < 2

@@ -40,7 +40,7 @@ public struct BrokerFailure: Sendable, Hashable, CustomStringConvertible {
 
     public var description: String { "Kafka at \(address): \(words)" }
 
-    init(_ cause: Cause, at address: String, words: String? = nil) {
+    package init(_ cause: Cause, at address: String, words: String? = nil) {
         self.cause = cause
         self.address = address
         self.words = words ?? Self.words[cause] ?? "\(cause.rawValue)"
@@ -81,7 +81,9 @@ public struct BrokerFailure: Sendable, Hashable, CustomStringConvertible {
         let address = Self.address(rest[..<colon.lowerBound])
         var text = String(rest[colon.upperBound...])
         if let state = text.ranges(of: " (after ").last { text.removeSubrange(state.lowerBound...) }
-        let cause = Self.cause(of: text.lowercased())
+        var cause = Self.cause(of: text.lowercased())
+        // Over TLS that is closed by who has seen our certificate, or none.
+        if cause == .plainToTLS, rest.hasPrefix("ssl://") || rest.hasPrefix("sasl_ssl://") { cause = .closed }
         let words: String? =
             switch cause {
             case .other: text
@@ -127,6 +129,9 @@ public struct BrokerFailure: Sendable, Hashable, CustomStringConvertible {
         (["mechanism handshake failed", "request not valid in current sasl state"], .wantsNoSASL),
         (["client ssl authentication might be required"], .clientCertificate),
         (["alert", "certificate"], .clientCertificate),
+        (["alert", "unknown ca"], .clientCertificate),
+        // OpenSSL's answer to a client without one; without a common cipher it is the same.
+        (["alert", "handshake failure"], .clientCertificate),
         (["certificate verify failed"], .certificateRefused),
         (["oauthbearer", "token"], .noToken),
         (["unsupported sasl mechanism"], .wrongMechanism),
@@ -223,6 +228,9 @@ package final class BrokerTrouble: Sendable {
         if lacksToken { return BrokerFailure(.noToken, at: bootstrapServers) }
         return BrokerFailure(.timedOut, at: bootstrapServers)
     }
+
+    /// What is known of each broker that failed.
+    var failures: [BrokerFailure] { state.withLock { $0.failures.values.map(\.failure) } }
 
     /// The cause that was told, if one was.
     var newest: BrokerFailure? {

@@ -75,7 +75,7 @@ public struct KafkaError: Error, Sendable, Hashable, CustomStringConvertible {
     }
 
     /// One that says why no broker could be reached.
-    init(code: Int32, failure: BrokerFailure) {
+    package init(code: Int32, failure: BrokerFailure) {
         self.code = code
         name = rd_kafka_err2name(rd_kafka_resp_err_t(rawValue: code)).map { String(cString: $0) } ?? "ERR_\(code)"
         message = failure.description
@@ -168,7 +168,7 @@ extension KafkaError {
     static let missingRights: Set<Int32> = [Code.topicAuthorizationFailed, Code.groupAuthorizationFailed]
 
     /// Errors that only say that no broker could be reached or has answered.
-    static let unreachableCodes: Set<Int32> = Set(
+    package static let unreachableCodes: Set<Int32> = Set(
         [
             RD_KAFKA_RESP_ERR__TRANSPORT,
             RD_KAFKA_RESP_ERR__TIMED_OUT,

@@ -41,6 +41,14 @@ public struct KafkaConfiguration: Sendable, Hashable, CustomStringConvertible {
         self.producer = producer
     }
 
+    /// The `host:port` of each of ``bootstrapServers``.
+    package var bootstrapAddresses: [String] {
+        bootstrapServers.split(separator: ",").map { place in
+            let host = place.firstRange(of: "://").map { place[$0.upperBound...] } ?? place
+            return host.split(whereSeparator: \.isWhitespace).joined()
+        }
+    }
+
     /// All that was set, on one line, with secrets and user names replaced by `***`.
     public var description: String {
         let parts = [

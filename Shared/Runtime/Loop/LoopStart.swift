@@ -65,6 +65,8 @@ package struct LoopStart {
                 if let problem = try Service.refusal(of: apps.apps, on: database) { throw apps.named(problem) }
                 isMigrated = true
                 health.reads(nil)
+            } catch let error as StorageError where error == .transactionPooler {
+                throw ConfigurationProblem("DATABASE_URL", error.message)
             } catch {
                 health.reads(error as? StorageError)
                 throw error

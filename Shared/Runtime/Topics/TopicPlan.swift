@@ -50,22 +50,19 @@ public struct TopicPlan: Sendable {
     /// be away for that long; and it is the broker that says when a record was written, since the inbox forgets by
     /// that time.
     func input(_ topic: String, _ config: [String: String] = [:]) -> TopicSpec {
-        let own = ["retention.ms": String(retention.inMilliseconds), "message.timestamp.type": "LogAppendTime"]
-        return spec(topic, config.merging(own) { _, own in own })
+        kept(topic, for: retention, config.merging(["message.timestamp.type": "LogAppendTime"]) { _, own in own })
     }
 
     /// A dead letter is larger than what it holds by its headers.
     func deadLetters(_ topic: String) -> TopicSpec {
-        spec(
-            topic, ["max.message.bytes": "3000000", "retention.ms": String(deadLetterRetention.inMilliseconds)])
+        kept(topic, for: deadLetterRetention, ["max.message.bytes": "3000000"])
     }
 
     /// In one partition and by the broker's clock, so that everybody reads what is done in one order and finds the same
     /// claims over. What is done about a letter stays for longer than the letter: Kafka removes records by whole segments.
     func deadLetterActions(_ topic: String) -> TopicSpec {
         let retention = deadLetterRetention + .seconds(14 * 86_400)
-        var topic = spec(
-            topic, ["retention.ms": String(retention.inMilliseconds), "message.timestamp.type": "LogAppendTime"])
+        var topic = kept(topic, for: retention, ["message.timestamp.type": "LogAppendTime"])
         topic.partitions = 1
         return topic
     }
@@ -75,6 +72,12 @@ public struct TopicPlan: Sendable {
 
     /// The topic of the answers to the gateway.
     public var gatewayReplies: TopicSpec { replies(topics.gatewayReplies) }
+
+    /// For so long, however much there is: a broker's own `log.retention.bytes` would make it less.
+    private func kept(_ topic: String, for time: Duration, _ config: [String: String]) -> TopicSpec {
+        let own = ["retention.ms": String(time.inMilliseconds), "retention.bytes": "-1"]
+        return spec(topic, config.merging(own) { _, own in own })
+    }
 
     /// All that is wanted of every topic is that nothing goes that nobody has read.
     private func spec(_ topic: String, _ config: [String: String] = [:]) -> TopicSpec {

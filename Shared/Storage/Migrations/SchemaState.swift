@@ -23,10 +23,9 @@ package struct SchemaState: Sendable {
 
     /// What a service says that waits for somebody else to migrate.
     func demand(_ time: MigrationTime) -> String {
-        let name = place?.schema ?? "the store"
         let what =
             switch landed {
-            case nil: "there is no \(name) yet, this code wants it at \(newest)"
+            case nil: "there is no \(place?.schema ?? "store") yet, this code wants it at \(newest)"
             case let landed? where landed < newest: "the schema is at \(landed), this code wants \(newest)"
             case _?:
                 "the schema lacks the \(missing.count == 1 ? "migration" : "migrations") "

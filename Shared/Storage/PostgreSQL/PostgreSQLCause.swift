@@ -17,31 +17,44 @@ package enum PostgreSQLCause: String, Sendable, CaseIterable {
     case noAuthorities = "no-ca-file"
     case certificateRefused = "certificate-refused"
     case wrongHostName = "wrong-host-name"
+    case clientCertificate = "client-certificate"
     case wrongCredentials = "wrong-credentials"
     case noDatabase = "no-database"
     case readOnly = "read-only"
     case full = "too-many-connections"
+    case transactionPooler = "transaction-pooler"
     case other
 
-    /// Words of libpq and of the server, in lower case, and what they mean; the first that match count.
+    /// Words of libpq and of the server, in lower case, and what they mean; the first that match count. With
+    /// `sslmode=prefer` and `allow` there are two tries, with TLS and without: who is refused for another reason than that
+    /// is refused for it.
     private static let marks: [(words: [String], cause: PostgreSQLCause)] = [
+        ([StorageError.transactionPooler.message], .transactionPooler),
         (["does not match host name"], .wrongHostName),
         (["root certificate file"], .noAuthorities),
         (["certificate verify failed"], .certificateRefused),
+        (["requires a valid client certificate"], .clientCertificate),
+        (["certificate authentication failed"], .clientCertificate),
+        (["alert", "certificate"], .clientCertificate),
+        (["alert", "unknown ca"], .clientCertificate),
+        (["alert", "handshake failure"], .clientCertificate),
+        (["certificate file"], .clientCertificate),
+        (["private key file"], .clientCertificate),
         (["does not support ssl"], .tlsToPlain),
         (["invalid response to ssl negotiation"], .notPostgreSQL),
-        (["no pg_hba.conf entry", "no encryption"], .wantsTLS),
-        (["no pg_hba.conf entry"], .wrongCredentials),
         (["authentication failed"], .wrongCredentials),
         (["no password supplied"], .wrongCredentials),
         (["role \"", "does not exist"], .wrongCredentials),
         (["is not permitted to log in"], .wrongCredentials),
         (["permission denied for database"], .wrongCredentials),
+        (["pg_hba.conf", "ssl encryption"], .wrongCredentials),
         (["database \"", "does not exist"], .noDatabase),
         (["takes no writes"], .readOnly),
         (["too many clients"], .full),
         (["too many connections"], .full),
         (["connection slots are reserved"], .full),
+        (["pg_hba.conf", "no encryption"], .wantsTLS),
+        (["pg_hba.conf"], .wrongCredentials),
         (["name or service not known"], .nameNotResolved),
         (["name resolution"], .nameNotResolved),
         (["no address associated"], .nameNotResolved),

@@ -41,6 +41,7 @@ final class PostgreSQLConnection {
         guard PQsetnonblocking(handle, 1) == 0, PQenterPipelineMode(handle) == 1 else {
             throw .unavailable("cannot use pipeline mode: \(PostgreSQLPipeline.message(handle))")
         }
+        if try isBehindTransactionPooler() { throw .transactionPooler }
         try run(settings.sessionStatements)
         if settings.makesSchema { try createSchema() }
         if settings.isOfService { try shareServiceLock() }
@@ -248,6 +249,18 @@ final class PostgreSQLConnection {
         guard try run([taken]) == "SELECT 1" else {
             throw .unavailable("a command such as `identitybus rekey` has the schema \(settings.schema) to itself")
         }
+    }
+
+    /// A server tells its process when it connects; a pooler tells a number of its own. Only then is the other one asked.
+    private func isBehindTransactionPooler() throws(StorageError) -> Bool {
+        func isHere(_ process: Int64) throws(StorageError) -> Bool {
+            try run(["SELECT 1 WHERE pg_catalog.pg_backend_pid() = \(process)"]) == "SELECT 1"
+        }
+        if try isHere(Int64(PQbackendPID(handle))) { return false }
+        guard let other = Self.connect(settings.keywords) else { return false }
+        defer { PQfinish(other) }
+        guard PQstatus(other) == CONNECTION_OK else { return false }
+        return try PostgreSQLPooler.sharesSessions(other, isHere: isHere)
     }
 
     private static func connect(_ keywords: [(name: String, value: String)]) -> OpaquePointer? {

@@ -13,6 +13,13 @@ enum PostgreSQLWords {
             let cause = plain(place?.cause ?? line)
             if !tries.contains(where: { $0 == (place?.name ?? "", cause) }) { tries.append((place?.name ?? "", cause)) }
         }
+        // With sslmode=prefer whoever is refused over TLS is refused without it too, and the other way round with allow:
+        // that is no cause of its own.
+        func isOfPlain(_ cause: String) -> Bool {
+            cause.contains("pg_hba.conf") && cause.hasSuffix(", no encryption")
+        }
+        let refused = Set(tries.filter { !isOfPlain($0.cause) }.map(\.place))
+        tries.removeAll { isOfPlain($0.cause) && refused.contains($0.place) }
         var causes: [String] = []
         for cause in tries.map(\.cause) where !causes.contains(cause) { causes.append(cause) }
         if causes.count == 1 || Set(tries.map(\.place)).count == 1 { return causes.joined(separator: "; ") }

@@ -10,6 +10,23 @@ package enum ServiceLock {
         Int64(bitPattern: Fingerprint.of(["identitybus.storage.service", schema]))
     }
 
+    /// How many connections services have to each of these schemas. Without a right of its own.
+    package static func holders(of schemas: [String], in transaction: any SQLTransaction) throws -> [String: Int] {
+        var holders: [String: Int] = [:]
+        for schema in schemas {
+            let key = UInt64(bitPattern: key(schema: schema))
+            let rows = try transaction.query(
+                """
+                SELECT count(*) FROM pg_catalog.pg_locks
+                WHERE locktype = 'advisory' AND granted AND objsubid = 1
+                    AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())
+                    AND classid::bigint = $1 AND objid::bigint = $2
+                """, [.integer(Int64(key >> 32)), .integer(Int64(key & 0xffff_ffff))])
+            holders[schema] = Int(try rows.first?.integer(0) ?? 0)
+        }
+        return holders
+    }
+
     /// Keeps services away until the transaction ends.
     ///
     /// - Throws: `unavailable` when one is connected.

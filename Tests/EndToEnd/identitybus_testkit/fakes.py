@@ -70,9 +70,16 @@ def closing(client: socket.socket) -> None:
     client.recv(65_536)
 
 
-def tls(certificate: Path, key: Path) -> Talk:
+def tls(
+    certificate: Path, key: Path, clients: Path | None = None, newest: ssl.TLSVersion = ssl.TLSVersion.MAXIMUM_SUPPORTED
+) -> Talk:
+    """clients: the authority whose certificates clients have to have."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
+    context.maximum_version = newest
+    if clients:
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(clients)
 
     def talk(client: socket.socket) -> None:
         with context.wrap_socket(client, server_side=True) as session:
@@ -107,10 +114,14 @@ class Refusing:
     _UNSUPPORTED_VERSION, _UNSUPPORTED_MECHANISM, _AUTHENTICATION_FAILED, _TOPIC_AUTHORIZATION_FAILED = 35, 33, 58, 29
     _ILLEGAL_SASL_STATE = 34
 
-    def __init__(self, mechanisms: list[str] | None = None, sasl: bool | None = None) -> None:
-        """sasl: whether the port asks for it (then whoever does not sign in is cut off), or knows nothing of it."""
+    def __init__(
+        self, mechanisms: list[str] | None = None, sasl: bool | None = None, advertised: int | None = None
+    ) -> None:
+        """sasl: whether the port asks for it (then whoever does not sign in is cut off), or knows nothing of it.
+        advertised: the port that it tells clients, if it is another one."""
         self.mechanisms = mechanisms or []
         self.sasl = sasl
+        self.advertised = advertised
 
     def __call__(self, client: socket.socket) -> None:
         port = client.getsockname()[1]
@@ -147,7 +158,7 @@ class Refusing:
             (length,) = struct.unpack(">h", rest[:2])
             names.append(rest[2:2 + length].decode())
             rest = rest[2 + length:]
-        brokers = struct.pack(">ii", 1, 1) + _text("127.0.0.1") + struct.pack(">ih", port, -1)
+        brokers = struct.pack(">ii", 1, 1) + _text("127.0.0.1") + struct.pack(">ih", self.advertised or port, -1)
         topics = b"".join(
             struct.pack(">h", self._TOPIC_AUTHORIZATION_FAILED) + _text(name) + struct.pack(">bi", 0, 0) for name in names)
         cluster = _text("a-fake-cluster") if version > 1 else b""

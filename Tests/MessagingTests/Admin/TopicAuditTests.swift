@@ -29,6 +29,10 @@ import Testing
     @Test func lessIsWrong() {
         #expect(findings(["retention.ms": "1001"]) == ["retention.ms is 1000 and should be 1001 or more"])
         #expect(findings(["retention.ms": "-1"]) == ["retention.ms is 1000 and should be -1"])
+        #expect(
+            findings(["retention.bytes": "-1"], ["retention.bytes": "5"]) == ["retention.bytes is 5 and should be -1"])
+        #expect(findings(["retention.bytes": "-1"], ["retention.bytes": "-1"]).isEmpty)
+        #expect(findings([:], ["retention.bytes": "5"]).isEmpty)
         #expect(findings(["max.message.bytes": "501"]) == ["max.message.bytes is 500 and should be 501 or more"])
     }
 

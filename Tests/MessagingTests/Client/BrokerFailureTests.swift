@@ -10,6 +10,8 @@ import Testing
         "SSL handshake failed: error:0A000086:SSL routines::certificate verify failed: broker certificate could not be "
         + "verified, verify that ssl.ca.location is correctly configured or root CA certificates are installed"
 
+    private static let handshake = "SSL handshake failed: error:0A000418:SSL routines::"
+
     @Test(arguments: [
         (
             "127.0.0.1:1/bootstrap", "Connect to ipv4#127.0.0.1:1 failed: Connection refused",
@@ -66,6 +68,27 @@ import Testing
             "h:9/bootstrap",
             "Receive failed: Invalid response size 1213486160 (0..100000000): increase receive.message.max.bytes",
             .notKafka, "h:9"
+        ),
+        // A broker that asks for a certificate of the client's, and what it says of that.
+        ("ssl://h:9/bootstrap", handshake + "tlsv1 alert unknown ca: SSL alert number 48", .clientCertificate, "h:9"),
+        (
+            "ssl://h:9/bootstrap", handshake + "sslv3 alert bad certificate: SSL alert number 42", .clientCertificate,
+            "h:9"
+        ),
+        (
+            "ssl://h:9/bootstrap", handshake + "sslv3 alert handshake failure: SSL alert number 40", .clientCertificate,
+            "h:9"
+        ),
+        (
+            "sasl_ssl://h:9/bootstrap",
+            "Receive failed: SSL transport error: error:0A00045C:SSL routines::tlsv13 alert certificate required: "
+                + "SSL alert number 116", .clientCertificate, "h:9"
+        ),
+        (
+            "ssl://h:9/bootstrap",
+            "Disconnected while requesting ApiVersion: might be caused by incorrect security.protocol configuration "
+                + "(connecting to a SSL listener?) or broker version is < 0.10 (see api.version.request)", .closed,
+            "h:9"
         ),
         ("h:9/1", "something new", .other, "h:9"),
     ]) func aLineSaysTheCause(name: String, text: String, cause: BrokerFailure.Cause, address: String) throws {
