@@ -33,7 +33,7 @@ struct SignCommand: ParsableCommand {
     @Flag(help: "Print one JSON line.")
     var json = false
 
-    @OptionGroup var deployment: Deployment
+    @OptionGroup var files: DeploymentFiles
 
     private func wireHeaders() throws -> [Header] {
         try headers.map { text in
@@ -49,7 +49,7 @@ struct SignCommand: ParsableCommand {
     func run() throws {
         let wireHeaders = try wireHeaders()
         let value = Array(FileHandle.standardInput.readDataToEndOfFile())
-        let secret = try deployment.secret(app: app, keyID: keyId)
+        let secret = try files.secret(app: app, keyID: keyId)
         let header = Signature(keyID: keyId.text, secret: secret, topic: topic, headers: wireHeaders, value: value)
             .header
         json ? say(json: ["signature": .string(header)]) : say(header)
