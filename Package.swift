@@ -137,7 +137,8 @@ let package = Package(
         .executableTarget(
             name: "CLI",
             dependencies: services.map { .byName(name: $0) } + [
-                "Apps", "Chaos", "Contracts", "EmbeddedBroker", "Messaging", "Observability", "Runtime", "Storage",
+                "Gateway", "Apps", "Chaos", "Contracts", "EmbeddedBroker", "Messaging", "Observability", "Runtime",
+                "Storage",
                 "Supervision", "WireJSON", argumentParser, crypto, grdb, logging,
             ],
             path: "Services/CLI", exclude: ["Chaos", "Supervision"], swiftSettings: strict),
@@ -145,7 +146,8 @@ let package = Package(
         .target(
             name: "Supervision",
             dependencies: services.map { .byName(name: $0) } + [
-                "Apps", "Contracts", "Messaging", "Observability", "Runtime", "Storage", "WireJSON", logging,
+                "Apps", "Contracts", "Messaging", "Observability", "Runtime", "Storage", "WireJSON", argumentParser,
+                logging,
             ],
             path: "Services/CLI/Supervision", swiftSettings: strict),
         // `identitybus chaos`.

@@ -11,31 +11,130 @@ import Messaging
 import Runtime
 import Supervision
 
+/// The folder of a deployment on this machine: what `identitybus up` runs there, and SQLite files.
+struct DataFolder: ParsableArguments {
+    @Option(
+        help: "The folder that `identitybus up` runs in, and of SQLite files. Default: $DATA_DIR, else .identitybus.",
+        completion: .directory)
+    var dataDir: String?
+
+    var path: String {
+        dataDir ?? EnvironmentSettings(ProcessInfo.processInfo.environment).text("DATA_DIR") ?? ".identitybus"
+    }
+
+    var bootstrapFile: String { "\(path)/bootstrap" }
+    var gatewayFile: String { "\(path)/gateway" }
+    var healthFile: String { "\(path)/health" }
+    var internalKeyFile: String { "\(path)/internal-key" }
+}
+
+/// The apps file.
+struct AppsOption: ParsableArguments {
+    @Option(
+        name: .customLong("apps"), help: "The apps file. Default: $IDENTITYBUS_APPS, else config/apps.yaml.",
+        completion: .file(extensions: ["yaml", "yml"]))
+    var file: String?
+
+    var path: String {
+        file ?? EnvironmentSettings(ProcessInfo.processInfo.environment).text("IDENTITYBUS_APPS") ?? "config/apps.yaml"
+    }
+
+    func directory() throws -> AppDirectory {
+        try AppsSource(path: path, logger: Logger(label: "identitybus.cli")).apps
+    }
+
+    /// - Throws: `Problem` when the apps file has no such app.
+    func app(_ id: AppID) throws -> AppSettings {
+        let directory = try directory()
+        guard let app = directory[id] else {
+            throw unknown("\(path) has no app \(id)", id.text, known: directory.ids.map(\.text))
+        }
+        return app
+    }
+
+    /// - Throws: `Problem` when there is an apps file that can be read, and it has no such app. The file need not be here.
+    func refuseUnknown(_ id: AppID) throws {
+        if let apps = try? directory(), apps[id] == nil { _ = try app(id) }
+    }
+
+    fileprivate func unknown(_ what: String, _ name: String, known: [String]) -> Problem {
+        let guess = nearest(to: name, in: known).map { " Did you mean \($0)?" } ?? ""
+        return Problem(.usage, "\(what).\(guess)", "It has: \(known.sorted().joined(separator: ", ")).")
+    }
+}
+
+/// What a deployment has in files: keys, and the apps with theirs.
+struct DeploymentFiles: ParsableArguments {
+    @OptionGroup var folder: DataFolder
+    @OptionGroup var apps: AppsOption
+
+    /// The secret of an app's key, or what services sign commands with.
+    /// - Throws: `Problem` that says where it was looked for.
+    func secret(app: AppID, keyID: KeyID) throws -> SymmetricKey {
+        if keyID.text == Signature.internalKeyID {
+            guard let key = try keys().signing(.commands) else {
+                let path = folder.internalKeyFile
+                if access(path, F_OK) == 0, access(path, R_OK) != 0 {
+                    throw Problem(
+                        .noRight, "\(path) cannot be read.",
+                        "It is for the user who has started `identitybus up`. Be that one, or sign with an API key.")
+                }
+                throw Problem(
+                    .setting, "the internal key is not known.",
+                    "Set IDENTITYBUS_INTERNAL_KEY, or start `identitybus up` (it writes \(path)).")
+            }
+            return key
+        }
+        let settings = try apps.app(app)
+        guard let key = settings.keys[keyID] else {
+            throw apps.unknown(
+                "app \(app) has no key \(keyID)", keyID.text,
+                known: settings.keys.keys.map(\.text) + [Signature.internalKeyID])
+        }
+        return key.secret
+    }
+
+    /// What this environment has to sign and check with: of the internal key everything, else what it was given. Nothing
+    /// when there is neither.
+    func keys() throws -> DeploymentKeys {
+        let settings = EnvironmentSettings(ProcessInfo.processInfo.environment)
+        let keys = try DeploymentKeys(environment: settings, derived: .events)
+        guard keys.isEmpty, let text = try? String(contentsOfFile: folder.internalKeyFile, encoding: .utf8) else {
+            return keys
+        }
+        let key = text.withoutFinalNewlines
+        return DeploymentKeys(internalKeys: [SymmetricKey(data: Array(key.utf8))])
+    }
+}
+
 /// Which deployment a command talks to: the one `identitybus up` runs under `--data-dir`, or whatever the environment
 /// names.
 struct Deployment: ParsableArguments {
-    @Option(help: "The folder of the deployment that `identitybus up` runs.")
-    var dataDir = Self.usualFolder
-
-    @Option(help: "The apps file. Default: $IDENTITYBUS_APPS, else config/apps.yaml.")
-    var apps: String?
+    @OptionGroup var files: DeploymentFiles
 
     @Option(help: "Kafka's address. Default: $KAFKA_BOOTSTRAP_SERVERS, else what `identitybus up` wrote.")
     var bootstrapServers: String?
 
-    private var environment: [String: String] { ProcessInfo.processInfo.environment }
+    @OptionGroup var debugging: KafkaDebugging
+
+    /// Without what is set and empty: that counts as not set.
+    private var environment: [String: String] { ProcessInfo.processInfo.environment.filter { !$0.value.isEmpty } }
 
     var topics: Topics { Topics(prefix: environment["TOPIC_PREFIX"] ?? "") }
 
-    var bootstrapFile: String { "\(dataDir)/bootstrap" }
-    var gatewayFile: String { "\(dataDir)/gateway" }
-    var healthFile: String { "\(dataDir)/health" }
-    var internalKeyFile: String { "\(dataDir)/internal-key" }
-    var appsPath: String { apps ?? environment["IDENTITYBUS_APPS"] ?? "config/apps.yaml" }
+    var dataDir: String { files.folder.path }
+    var bootstrapFile: String { files.folder.bootstrapFile }
+    var appsPath: String { files.apps.path }
+
+    func secret(app: AppID, keyID: KeyID) throws -> SymmetricKey { try files.secret(app: app, keyID: keyID) }
+    func keys() throws -> DeploymentKeys { try files.keys() }
+    func app(_ id: AppID) throws -> AppSettings { try files.apps.app(id) }
+    func appDirectory() throws -> AppDirectory { try files.apps.directory() }
+    func refuseUnknown(_ id: AppID) throws { try files.apps.refuseUnknown(id) }
 
     /// - Throws: `Problem` when no Kafka is named anywhere, or a setting is wrong.
     func kafka() throws -> KafkaAccess {
-        var environment = environment
+        var environment = debugging.begin(environment)
         var advice = "Does Kafka run there? Its address is from KAFKA_BOOTSTRAP_SERVERS."
         environment["KAFKA_CLIENT_ID"] = environment["KAFKA_CLIENT_ID"] ?? "identitybus-cli"
         if let bootstrapServers {
@@ -57,7 +156,7 @@ struct Deployment: ParsableArguments {
     /// The environment that the deployment's services have: of those that `identitybus up` runs in this folder, what it gives
     /// to them.
     func servicesEnvironment() -> [String: String] {
-        var environment = environment.filter { !$0.value.isEmpty }
+        var environment = debugging.begin(environment)
         environment["IDENTITYBUS_APPS"] = appsPath
         if let bootstrapServers {
             environment["KAFKA_BOOTSTRAP_SERVERS"] = bootstrapServers
@@ -65,44 +164,17 @@ struct Deployment: ParsableArguments {
             environment["KAFKA_BOOTSTRAP_SERVERS"] = address
             environment.merge(KafkaConfiguration.embeddedEnvironment) { given, _ in given }
         }
-        if environment["DATA_DIR"] == nil || dataDir != Self.usualFolder { environment["DATA_DIR"] = dataDir }
+        environment["DATA_DIR"] = dataDir
         let keys = ["IDENTITYBUS_INTERNAL_KEY", "IDENTITYBUS_GATEWAY_KEYS"].flatMap { [$0, "\($0)_FILE"] }
-        if !keys.contains(where: { environment[$0] != nil }), access(internalKeyFile, R_OK) == 0 {
-            environment["IDENTITYBUS_INTERNAL_KEY_FILE"] = internalKeyFile
+        if !keys.contains(where: { environment[$0] != nil }), access(files.folder.internalKeyFile, R_OK) == 0 {
+            environment["IDENTITYBUS_INTERNAL_KEY_FILE"] = files.folder.internalKeyFile
         }
         return environment
     }
 
-    private static let usualFolder = ".identitybus"
-
     /// Kafka's address, as `identitybus up` has written it.
     private var addressOfUp: String? {
         (try? String(contentsOfFile: bootstrapFile, encoding: .utf8))?.trimmingCharacters(in: .whitespacesAndNewlines)
-    }
-
-    /// The secret of an app's key, or what services sign commands with.
-    /// - Throws: `Problem` that says where it was looked for.
-    func secret(app: AppID, keyID: KeyID) throws -> SymmetricKey {
-        if keyID.text == Signature.internalKeyID {
-            guard let key = try keys().signing(.commands) else {
-                if access(internalKeyFile, F_OK) == 0, access(internalKeyFile, R_OK) != 0 {
-                    throw Problem(
-                        .noRight, "\(internalKeyFile) cannot be read.",
-                        "It is for the user who has started `identitybus up`. Be that one, or sign with an API key.")
-                }
-                throw Problem(
-                    .setting, "the internal key is not known.",
-                    "Set IDENTITYBUS_INTERNAL_KEY, or start `identitybus up` (it writes \(internalKeyFile)).")
-            }
-            return key
-        }
-        let settings = try self.app(app)
-        guard let key = settings.keys[keyID] else {
-            throw unknown(
-                "app \(app) has no key \(keyID)", keyID.text,
-                known: settings.keys.keys.map(\.text) + [Signature.internalKeyID])
-        }
-        return key.secret
     }
 
     /// Where commands of the key are answered.
@@ -111,41 +183,6 @@ struct Deployment: ParsableArguments {
             return topics.replies
         }
         return topics.prefix + own
-    }
-
-    /// - Throws: `Problem` when the apps file has no such app.
-    func app(_ id: AppID) throws -> AppSettings {
-        let directory = try appDirectory()
-        guard let app = directory[id] else {
-            throw unknown("\(appsPath) has no app \(id)", id.text, known: directory.ids.map(\.text))
-        }
-        return app
-    }
-
-    /// - Throws: `Problem` when there is an apps file that can be read, and it has no such app. The file need not be here.
-    func refuseUnknown(_ id: AppID) throws {
-        if let apps = try? appDirectory(), apps[id] == nil { _ = try app(id) }
-    }
-
-    private func unknown(_ what: String, _ name: String, known: [String]) -> Problem {
-        let guess = nearest(to: name, in: known).map { " Did you mean \($0)?" } ?? ""
-        return Problem(.usage, "\(what).\(guess)", "It has: \(known.sorted().joined(separator: ", ")).")
-    }
-
-    /// The apps of the apps file.
-    func appDirectory() throws -> AppDirectory {
-        try AppsSource(path: appsPath, logger: Logger(label: "identitybus.cli")).apps
-    }
-
-    /// What this environment has to sign and check with: of the internal key everything, else what it was given. Nothing
-    /// when there is neither.
-    func keys() throws -> DeploymentKeys {
-        let keys = try DeploymentKeys(environment: EnvironmentSettings(environment), derived: .events)
-        guard keys.isEmpty, let text = try? String(contentsOfFile: internalKeyFile, encoding: .utf8) else {
-            return keys
-        }
-        let key = text.withoutFinalNewlines
-        return DeploymentKeys(internalKeys: [SymmetricKey(data: Array(key.utf8))])
     }
 }
 

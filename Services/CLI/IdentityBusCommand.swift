@@ -81,8 +81,20 @@ struct IdentityBusCommand: ParsableCommand {
     private static func misused(_ command: any ParsableCommand.Type, _ what: String) -> Never {
         let usage = usageString(for: command).replacing("\n", with: "\n       ")
         complain("\(_errorPrefix)\(what)\nUsage: \(usage)")
-        complain("  See 'identitybus \(command._commandName) --help' for more information.")
+        let path = path(to: command, from: Self.self) ?? [command._commandName]
+        complain("  See '\((["identitybus"] + path).joined(separator: " ")) --help' for more information.")
         leave(.usage)
+    }
+
+    /// What is typed for a command: `dlq` and `replay`.
+    private static func path(
+        to command: any ParsableCommand.Type, from group: any ParsableCommand.Type
+    ) -> [String]? {
+        for one in group.configuration.subcommands {
+            if one == command { return [one._commandName] }
+            if let rest = path(to: command, from: one) { return [one._commandName] + rest }
+        }
+        return nil
     }
 
     /// Whether the parser knows what to say and how to end: help, or a wrong command line.

@@ -33,7 +33,7 @@ struct SignCommand: ParsableCommand {
     @Flag(help: "Print one JSON line.")
     var json = false
 
-    @OptionGroup var deployment: Deployment
+    @OptionGroup var files: DeploymentFiles
 
     private func wireHeaders() throws -> [Header] {
         try headers.map { text in
@@ -52,7 +52,7 @@ struct SignCommand: ParsableCommand {
             throw Problem(
                 .usage, "Standard input cannot be read.", "Give it the record's value: identitybus sign … < FILE")
         }
-        let secret = try deployment.secret(app: app, keyID: keyId)
+        let secret = try files.secret(app: app, keyID: keyId)
         let header = Signature(keyID: keyId.text, secret: secret, topic: topic, headers: wireHeaders, value: value)
             .header
         json ? say(json: ["signature": .string(header)]) : say(header)

@@ -13,7 +13,8 @@ struct ProbeCommand: ParsableCommand {
         abstract: "Asks a service or a gateway whether it is alive, or ready.",
         discussion: """
             For health checks that run a program, and for looking at one. Without an address it asks the program whose \
-            environment it has: $HTTP_HOST and $HTTP_PORT. Exit status 0: yes; 3: no, and which checks fail; 69: no answer.
+            environment it has: $HTTP_HOST and $HTTP_PORT. Exit status 0: yes; 3: no, and which checks fail; 69: no answer, or \
+            that of another program.
             """)
 
     enum Question: String, ExpressibleByArgument, CaseIterable {
@@ -33,8 +34,7 @@ struct ProbeCommand: ParsableCommand {
         completion: .list(serviceNames + ["gateway"]))
     var service: String?
 
-    @Option(help: "The folder of that deployment.")
-    var dataDir = ".identitybus"
+    @OptionGroup var folder: DataFolder
 
     @Option(
         parsing: .unconditional,
@@ -59,12 +59,22 @@ struct ProbeCommand: ParsableCommand {
                 .away, "\(address) does not answer: \(error.words).",
                 "Does it run? HTTP_HOST and HTTP_PORT say where it serves health; its log has the port.")
         }
+        try recognize(answer, address)
         if json, let report = answer.report {
             say(json: report)
-        } else if !json {
+        } else {
             show(answer)
         }
         guard answer.status == 200 else { throw ExitCode(ExitStatus.refused.rawValue) }
+    }
+
+    /// What is well by another program's answer may be gone.
+    private func recognize(_ answer: HealthProbe.Answer, _ address: String) throws {
+        let found = answer.program ?? "no program of IdentityBus"
+        if answer.program != nil, service == nil || service == found { return }
+        throw Problem(
+            .away, "\(address) answers, but is \(found)\(service.map { ", and not \($0)" } ?? "").",
+            "It asks health servers: HTTP_HOST and HTTP_PORT say where a program has one, and its log has the port.")
     }
 
     private func show(_ answer: HealthProbe.Answer) {
@@ -83,7 +93,7 @@ struct ProbeCommand: ParsableCommand {
     /// Where the program is that is asked.
     private func place() throws -> String {
         guard let service else { return try ownPlace() }
-        let path = "\(dataDir)/health"
+        let path = folder.healthFile
         let text = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
         let lines = text.split(separator: "\n")
         var places: [String: String] = [:]
@@ -99,7 +109,7 @@ struct ProbeCommand: ParsableCommand {
         }
         throw Problem(
             .away, "\(path) does not say where \(service) is.",
-            "`identitybus up` writes it. Does one run in \(dataDir)? Otherwise give the address.")
+            "`identitybus up` writes it. Does one run in \(folder.path)? Otherwise give the address.")
     }
 
     private func ownPlace() throws -> String {

@@ -18,7 +18,7 @@ struct RekeyCommand: ParsableCommand {
         discussion: """
             The sync service refuses an apps file that ignores, or tells apart, the case of an identity type otherwise than \
             its store does. Stop all its replicas, run this with the new file, and start them with it. Works on the store \
-            under --data-dir, or on that of $DATABASE_URL, in one transaction: when it is killed, nothing has happened. \
+            of $DATABASE_URL, or without it on that under --data-dir, in one transaction: when it is killed, nothing has happened. \
             Values that would become one are listed, and nothing is written. With --dry-run it only looks, also beside \
             running services. \
             Exit status 3: values would meet. 64: the service runs.
@@ -36,22 +36,22 @@ struct RekeyCommand: ParsableCommand {
     @Flag(help: "Print one JSON line: what there is to do, and whether it was done.")
     var json = false
 
-    @OptionGroup var deployment: Deployment
+    @OptionGroup var files: DeploymentFiles
 
     func run() throws {
-        let rekeying = Rekeying(try deployment.app(app))
+        let stores = try Stores(files.folder)
+        let rekeying = Rekeying(try files.apps.app(app))
         do {
             if dryRun {
-                let reader = try StoreReader.all(dataDirectory: deployment.dataDir)
-                    .first { $0.service == SyncService.name }
-                guard let reader else { throw noStore }
+                let reader = try stores.readers().first { $0.service == SyncService.name }
+                guard let reader else { throw stores.missing(Self.noStore) }
                 let plan = try rekeying.plan(reader.databaseEngine, reader.query)
                 show(plan)
                 try refuseMeetings(plan)
                 if !plan.isEmpty { tell("dry run: nothing was written") }
                 tell(plan, isDone: false)
             } else {
-                let database = try open()
+                guard let database = try stores.open(SyncService.name) else { throw stores.missing(Self.noStore) }
                 defer { database.close() }
                 var made: [Rekeying.Change] = []
                 try database.exclusiveTransaction { transaction in
@@ -78,25 +78,10 @@ struct RekeyCommand: ParsableCommand {
         }
     }
 
-    private var noStore: Problem { StoreReader.noStore(deployment.dataDir, "no store of the sync service") }
-
-    private func open() throws -> any SQLDatabase {
-        let settings = EnvironmentSettings(ProcessInfo.processInfo.environment)
-        if let url = try settings.secret("DATABASE_URL") {
-            let schema = try ServiceConfiguration.schemas(settings) + SyncService.name
-            return try PostgreSQLDatabase(url: url, schema: schema, makesSchema: false, logger: .quiet)
-        }
-        let path = "\(deployment.dataDir)/\(SyncService.name).sqlite"
-        guard FileManager.default.fileExists(atPath: path) else { throw noStore }
-        do {
-            return try SQLiteDatabase(path: path)
-        } catch {
-            throw Problem(.usage, "\(error.message).", "Stop the sync service first.")
-        }
-    }
+    private static let noStore = "no store of the sync service"
 
     private func show(_ plan: [Rekeying.Change]) {
-        if plan.isEmpty { tell("nothing to do: the values of app \(app) are stored as \(deployment.appsPath) says") }
+        if plan.isEmpty { tell("nothing to do: the values of app \(app) are stored as \(files.apps.path) says") }
         for change in plan {
             let (stored, wanted) = change.ignoresCase ? ("with", "without") : ("without", "with")
             tell("\(change.type.rawValue): \(amount(change.values)), stored \(stored) case, to be stored \(wanted)")

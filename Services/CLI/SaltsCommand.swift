@@ -14,23 +14,23 @@ struct SaltsCommand: ParsableCommand {
         discussion: """
             User ids, MPIDs, alias ids and codes follow from the salt of a store and the commands in the topics. Keep the \
             line with the backups: without it, topics that are replayed into an empty store lead to other ids, and erasures \
-            do nothing. It is as secret as the stores. Reads the stores under --data-dir, or those of $DATABASE_URL; it \
-            never writes.
+            do nothing. It is as secret as the stores. Reads the stores of $DATABASE_URL, or without it those under \
+            --data-dir; it never writes.
             """)
 
     @Flag(help: "Print one JSON line.")
     var json = false
 
-    @OptionGroup var deployment: Deployment
+    @OptionGroup var folder: DataFolder
 
     func run() throws {
-        let stores = try StoreReader.all(dataDirectory: deployment.dataDir)
+        let stores = try Stores(folder)
         var salts: [String: [UInt8]] = [:]
-        for store in stores {
+        for store in try stores.readers() {
             salts[store.service] = try store.query("SELECT value FROM salt WHERE id = 1", []).first?.blob(0)
         }
         guard !salts.isEmpty else {
-            throw StoreReader.noStore(deployment.dataDir, "no store with a salt")
+            throw stores.missing("no store with a salt")
         }
         complain("This line is as secret as the stores.")
         let text = Salts.text(salts)

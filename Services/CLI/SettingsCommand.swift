@@ -61,8 +61,10 @@ struct SettingsCommand: ParsableCommand {
     func run() throws {
         let environment = ProcessInfo.processInfo.environment.filter { !$0.value.isEmpty }
         let wanted = try wantedSettings()
-        let lines = wanted.flatMap { Self.lines(of: $0, in: environment) }.filter { line in
-            (!onlySet || line.origin != .standard) && (names.isEmpty || !line.setting.isFamily || isNamed(line))
+        let mistakes = mistakes(in: environment)
+        let lines = wanted.flatMap { Self.lines(of: $0, in: environment, mistakes) }.filter { line in
+            (!onlySet || line.origin != .standard || line.problem != nil)
+                && (names.isEmpty || !line.setting.isFamily || isNamed(line))
         }
         if json {
             for line in lines { say(json: Self.json(line)) }
@@ -70,7 +72,9 @@ struct SettingsCommand: ParsableCommand {
             show(lines)
         }
         for remark in Setting.remarks(on: environment) { complain("warning   \(remark)".harmless) }
-        let problems = lines.compactMap { line in line.problem.map { "\(line.name): \($0)" } }
+        let problems = lines.compactMap { line in
+            line.problem.map { "\(line.name)\(line.origin == .file ? "_FILE" : ""): \($0)" }
+        }
         guard let first = problems.first else { return }
         throw Problem(
             .setting, first, advice: Array(problems.dropFirst()) + ["docs/operations.md says what each is for in full."]
@@ -96,36 +100,68 @@ struct SettingsCommand: ParsableCommand {
         return settings.filter { $0.isRead(by: program) }
     }
 
+    /// What would stop the start of a service, and of the gateway, by the variable: as the programs themselves find it. That
+    /// something is missing is no mistake in what is set.
+    private func mistakes(in environment: [String: String]) -> [String: String] {
+        // All services read the same.
+        let programs =
+            program.map { serviceNames.contains($0) || $0 == SettingsReading.gateway ? [$0] : [] }
+            ?? [serviceNames[0], SettingsReading.gateway]
+        var filled = environment
+        filled["KAFKA_BOOTSTRAP_SERVERS"] = environment["KAFKA_BOOTSTRAP_SERVERS"] ?? "127.0.0.1:1"
+        filled["IDENTITYBUS_TRUST"] = environment["IDENTITYBUS_TRUST"] ?? Authenticator.Trust.cluster.rawValue
+        var mistakes: [String: String] = [:]
+        for mistake in programs.flatMap({ SettingsReading(filled, of: $0).mistakes }) {
+            let name = mistake.variable
+            if name == "IDENTITYBUS_INTERNAL_KEY", environment[name] == nil, environment["\(name)_FILE"] == nil {
+                continue
+            }
+            mistakes[name] = mistakes[name] ?? mistake.words
+        }
+        return mistakes
+    }
+
     private func isNamed(_ line: Line) -> Bool { names.contains(line.name) || names.contains(line.setting.name) }
 
-    private static func lines(of setting: Setting, in environment: [String: String]) -> [Line] {
-        guard setting.isFamily else { return [line(of: setting, in: environment)] }
+    private static func lines(
+        of setting: Setting, in environment: [String: String], _ mistakes: [String: String]
+    ) -> [Line] {
+        guard setting.isFamily else { return [line(of: setting, in: environment, mistakes)] }
         let members = environment.keys.sorted().filter { Setting.named($0)?.name == setting.name }
         let family = Line(setting: setting, name: setting.name, origin: .standard)
         return [family]
             + members.map { name in
                 Line(
                     setting: setting, name: name, origin: .environment,
-                    value: isSecret(name) ? hidden : environment[name])
+                    value: isSecret(name) ? hidden : shown(environment[name]), problem: mistakes[name])
             }
     }
 
-    private static func line(of setting: Setting, in environment: [String: String]) -> Line {
+    private static func line(
+        of setting: Setting, in environment: [String: String], _ mistakes: [String: String]
+    ) -> Line {
         var line = Line(setting: setting, name: setting.name, origin: .standard, value: setting.standard)
+        line.problem = mistakes[setting.name]
         if let value = environment[setting.name] {
             line.origin = .environment
-            line.value = setting.isSecret ? hidden : value
-            line.problem = setting.isSecret ? nil : setting.problem(of: value)
+            line.value = setting.isSecret ? hidden : shown(value)
+            if !setting.isSecret { line.problem = setting.problem(of: value) ?? line.problem }
         }
         guard let file = setting.fileVariable, let path = environment[file] else { return line }
         line.origin = .file
-        line.value = path
+        // What names no file may be the secret itself.
+        line.value = FileManager.default.fileExists(atPath: path) ? path : hidden
         do throws(ConfigurationProblem) {
             _ = try EnvironmentSettings(environment).secret(setting.name)
         } catch {
             line.problem = error.problem
         }
         return line
+    }
+
+    /// A key where its path should be is not shown.
+    private static func shown(_ value: String?) -> String? {
+        value.map { $0.contains("-----BEGIN ") ? hidden : $0 }
     }
 
     /// Of a family.

@@ -142,14 +142,14 @@ struct LoginOptions: ParsableArguments {
     @Flag(help: "The login is made with full privacy: only the user id counts.")
     var fullPrivacy = false
 
-    @OptionGroup var deployment: Deployment
+    @OptionGroup var appsFile: AppsOption
 
     func apps() throws -> [AppSettings] {
-        let directory = try deployment.appDirectory()
+        let directory = try appsFile.directory()
         return directory.ids.compactMap { directory[$0] }
     }
 
-    func app() throws -> AppSettings { try deployment.app(appID) }
+    func app() throws -> AppSettings { try appsFile.app(appID) }
 
     func hasFullPrivacy(_ settings: VerificationSettings) -> Bool { fullPrivacy || settings.fullPrivacy }
 
@@ -158,10 +158,10 @@ struct LoginOptions: ParsableArguments {
 
     func noLiveKey(_ kind: String, _ id: KeyID?) -> Problem {
         guard let id else {
-            return Problem(.setting, "app \(appID) has no live \(kind).", "Give it one in \(deployment.appsPath).")
+            return Problem(.setting, "app \(appID) has no live \(kind).", "Give it one in \(appsFile.path).")
         }
         return Problem(
-            .usage, "app \(appID) has no live \(kind) \(id).", "\(deployment.appsPath) has those that there are.")
+            .usage, "app \(appID) has no live \(kind) \(id).", "\(appsFile.path) has those that there are.")
     }
 
     func claimant(_ settings: VerificationSettings) -> Claimant {

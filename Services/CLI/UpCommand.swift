@@ -21,13 +21,18 @@ struct UpCommand: ParsableCommand {
             gateway as child processes with SQLite under --data-dir. A child that dies is started again.
             """)
 
-    @OptionGroup var deployment: Deployment
+    @OptionGroup var files: DeploymentFiles
+
+    @Option(help: "Kafka's address. Default: $KAFKA_BOOTSTRAP_SERVERS, else an embedded broker.")
+    var bootstrapServers: String?
 
     @Flag(help: "Start the broker and no service.")
     var brokerOnly = false
 
     @Flag(help: "Print one JSON line for each thing that happens.")
     var json = false
+
+    private var folder: DataFolder { files.folder }
 
     /// What is waited for, said after three seconds, when it changes, and every ten seconds.
     private struct Waiting {
@@ -56,7 +61,7 @@ struct UpCommand: ParsableCommand {
 
     func run() throws {
         let interruption = Interruption()
-        let lock = try FolderLock(folder: deployment.dataDir)
+        let lock = try FolderLock(folder: folder.path)
         defer { withExtendedLifetime(lock) {} }
         var environment = ProcessInfo.processInfo.environment
         for remark in Setting.remarks(on: environment) { complain("warning   \(remark)".harmless) }
@@ -64,8 +69,8 @@ struct UpCommand: ParsableCommand {
         let broker = try broker(&environment)
         defer { broker?.close() }
         let address = environment["KAFKA_BOOTSTRAP_SERVERS"] ?? ""
-        environment["DATA_DIR"] = deployment.dataDir
-        environment["IDENTITYBUS_APPS"] = deployment.appsPath
+        environment["DATA_DIR"] = folder.path
+        environment["IDENTITYBUS_APPS"] = files.apps.path
         environment["LOG_FORMAT"] = environment["LOG_FORMAT"] ?? "text"
         environment["IDENTITYBUS_PARENT"] = String(ProcessInfo.processInfo.processIdentifier)
         let children = try brokerOnly ? [] : children(environment)
@@ -76,7 +81,7 @@ struct UpCommand: ParsableCommand {
             children.reversed().forEach { $0.stop() }
             removeAddresses()
         }
-        try write("\(address)\n", to: deployment.bootstrapFile)
+        try write("\(address)\n", to: folder.bootstrapFile)
         tell("broker", "\(address)\(broker == nil ? "" : "  (embedded, in memory)")", ["address": .string(address)])
         try tend(children, until: interruption)
         tell("stopping", "")
@@ -96,7 +101,7 @@ struct UpCommand: ParsableCommand {
             if !isAnnounced { for line in waiting.lines(children) { tell("waiting", line) } }
             let lines = children.compactMap { child in child.address().map { "\(child.name) \($0)\n" } }.joined()
             if lines != health {
-                try write(lines, to: deployment.healthFile)
+                try write(lines, to: folder.healthFile)
                 health = lines
             }
             if !isAnnounced, children.allSatisfy(\.isReady) {
@@ -119,7 +124,7 @@ struct UpCommand: ParsableCommand {
         if let gateway = children.last?.address(Self.gatewayReport) {
             tell("gateway", gateway, ["address": .string(gateway)])
         }
-        tell("ready", "address in \(deployment.bootstrapFile), internal key in \(deployment.internalKeyFile)")
+        tell("ready", "address in \(folder.bootstrapFile), internal key in \(folder.internalKeyFile)")
     }
 
     /// Says what has happened.
@@ -136,15 +141,15 @@ struct UpCommand: ParsableCommand {
 
     /// The services and, last, the gateway, not started.
     private func children(_ environment: [String: String]) throws -> [ChildService] {
-        let folder = "\(deployment.dataDir)/run"
-        try makeFolder(folder)
+        let reports = "\(folder.path)/run"
+        try makeFolder(reports)
         let gatewayEnvironment = try gatewayEnvironment(environment)
         return (serviceNames + [Self.gateway]).map { name in
-            var reports = [ChildService.healthReport: "\(folder)/\(name).health"]
-            if name == Self.gateway { reports[Self.gatewayReport] = deployment.gatewayFile }
+            var files = [ChildService.healthReport: "\(reports)/\(name).health"]
+            if name == Self.gateway { files[Self.gatewayReport] = folder.gatewayFile }
             return ChildService(
-                name: name, environment: name == Self.gateway ? gatewayEnvironment : environment, reports: reports,
-                logDirectory: "\(deployment.dataDir)/logs")
+                name: name, environment: name == Self.gateway ? gatewayEnvironment : environment, reports: files,
+                logDirectory: "\(folder.path)/logs")
         }
     }
 
@@ -162,14 +167,14 @@ struct UpCommand: ParsableCommand {
     }
 
     private func removeAddresses() {
-        for path in [deployment.bootstrapFile, deployment.gatewayFile, deployment.healthFile] {
+        for path in [folder.bootstrapFile, folder.gatewayFile, folder.healthFile] {
             try? FileManager.default.removeItem(atPath: path)
         }
     }
 
     /// The embedded broker, unless the environment names one.
     private func broker(_ environment: inout [String: String]) throws -> EmbeddedBroker? {
-        if let given = deployment.bootstrapServers { environment["KAFKA_BOOTSTRAP_SERVERS"] = given }
+        if let given = bootstrapServers { environment["KAFKA_BOOTSTRAP_SERVERS"] = given }
         if let given = environment["KAFKA_BOOTSTRAP_SERVERS"], !given.isEmpty { return nil }
         environment.merge(KafkaConfiguration.embeddedEnvironment) { given, _ in given }
         // The address is not known before the broker runs; any will do to see whether the other settings are right.
@@ -186,7 +191,7 @@ struct UpCommand: ParsableCommand {
         for name in ["IDENTITYBUS_INTERNAL_KEY", "IDENTITYBUS_INTERNAL_KEY_FILE"] {
             if let given = environment[name], !given.isEmpty { return }
         }
-        let path = deployment.internalKeyFile
+        let path = folder.internalKeyFile
         if !FileManager.default.fileExists(atPath: path) {
             let key = (0..<32).map { _ in UInt8.random(in: 0...255) }.hex
             let isWritten = FileManager.default.createFile(
@@ -209,7 +214,7 @@ struct UpCommand: ParsableCommand {
     private static func unwritable(_ path: String, _ cause: String) -> Problem {
         Problem(
             .noRight, "\(path) cannot be written: \(cause).",
-            "--data-dir names a folder that `identitybus up` may write.")
+            "--data-dir, or DATA_DIR, names a folder that `identitybus up` may write.")
     }
 
     private func makeFolder(_ path: String) throws {
@@ -218,7 +223,7 @@ struct UpCommand: ParsableCommand {
         } catch {
             var problem = Problem(error)
             problem.what = "the folder \(path) cannot be made: \(problem.cause)."
-            problem.advice = ["--data-dir names a folder that `identitybus up` may write."]
+            problem.advice = ["--data-dir, or DATA_DIR, names a folder that `identitybus up` may write."]
             throw problem
         }
     }

@@ -72,6 +72,16 @@ public struct GatewayConfiguration: Sendable {
         case (nil, _): throw ConfigurationProblem("GATEWAY_TLS_CERTIFICATE", "is not set, but GATEWAY_TLS_KEY is")
         case (_, nil): throw ConfigurationProblem("GATEWAY_TLS_KEY", "is not set, but GATEWAY_TLS_CERTIFICATE is")
         }
+        guard port == 0 || port != service.httpPort || host != service.httpHost else {
+            throw ConfigurationProblem(
+                "GATEWAY_PORT", "is \(port), and so is HTTP_PORT, where health is served; each needs a port of its own")
+        }
+    }
+
+    /// Reads what is only used when the server starts.
+    /// - Throws: `ConfigurationProblem` for a file that is not what it should be.
+    public func readFiles() throws {
+        if let tls { _ = try APIServer.tls(tls) }
     }
 
     private enum YesOrNo: String, CaseIterable { case yes, no }

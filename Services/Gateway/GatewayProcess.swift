@@ -23,13 +23,13 @@ public enum GatewayProcess {
 
     private static func start() async throws {
         let configuration = try GatewayConfiguration(environment: ProcessInfo.processInfo.environment)
-        if let files = configuration.tls { _ = try APIServer.tls(files) }
+        try configuration.readFiles()
         let registry = ServiceMain.bootstrap(configuration.service)
         let logger = Logger(label: "identitybus.gateway")
         ServiceMain.logRemarks(logger)
         let source = try AppsSource(
-            path: configuration.service.appsPath, reading: .gateway, weakSecrets: configuration.service.weakSecrets,
-            logger: logger)
+            path: configuration.service.appsPath, reading: .gateway, keys: configuration.service.keys,
+            weakSecrets: configuration.service.weakSecrets, logger: logger)
         source.logWarnings()
         let apps = source.apps
         raiseDescriptorLimit()

@@ -36,6 +36,15 @@ public final class AppSettings: Sendable {
         self.ownCommandsTopics = ownCommandsTopics
     }
 
+    /// For a process that checks no logins: it keeps nothing that vouches for users.
+    var withoutVerification: AppSettings {
+        var none = VerificationSettings()
+        none.nobody = verification.nobody
+        return AppSettings(
+            id: id, keys: keys, linking: linking, sdk: sdk, sync: sync, verification: none, gateway: gateway,
+            replies: replies, ownCommandsTopics: ownCommandsTopics)
+    }
+
     /// Where a producer writes the app's commands to a service: the app's own topic, once the service has made it.
     /// - Parameter existing: topics that are there.
     public func commandsTopic(of service: String, _ topics: Topics, among existing: Set<String>) -> String {
@@ -74,16 +83,19 @@ public struct AppDirectory: Sendable {
 
     /// What is said of apps that are demonstrations; `nil` when there are none.
     package let demo: String?
-    /// What the file's author should change of the others, one line each, without secrets.
+    /// What is to be said of secrets of the others, one line each, without secrets.
     package let weaknesses: [String]
+    /// What else the file's author should change, one line each.
+    package let remarks: [String]
 
-    /// Both.
+    /// The first two.
     public var warnings: [String] { [demo].compactMap { $0 } + weaknesses }
 
     /// - Precondition: key ids are unique across apps (the apps file is refused otherwise).
-    public init(_ apps: [AppSettings], demo: String? = nil, weaknesses: [String] = []) {
+    public init(_ apps: [AppSettings], demo: String? = nil, weaknesses: [String] = [], remarks: [String] = []) {
         self.demo = demo
         self.weaknesses = weaknesses
+        self.remarks = remarks
         self.apps = Dictionary(apps.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
         let keys = apps.flatMap { app in app.keys.keys.map { ($0, app.id) } }
         owners = Dictionary(keys, uniquingKeysWith: { first, _ in first })

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import Contracts
-public import Crypto
+import Crypto
 import Yams
 
 extension AppsFile {
@@ -39,7 +39,7 @@ extension AppsFile {
     ///   - path: where the file is; relative secret files are beside it.
     ///   - readsSecrets: whether secret files are read. Otherwise each is taken for a good secret.
     public static func check(
-        _ text: String, path: String, weakSecrets: WeakSecrets, internalKeys: [SymmetricKey], readsSecrets: Bool,
+        _ text: String, path: String, weakSecrets: WeakSecrets, keys: DeploymentKeys, readsSecrets: Bool,
         now: Timestamp
     ) -> Report {
         var report = Report(findings: [], apps: nil, secrets: [:])
@@ -52,14 +52,15 @@ extension AppsFile {
         }
         while report.findings.count < mostErrors {
             do {
-                let reading = try read(pruned.root, .everything, internalKeys) { file in
+                let secrets = SecretReader(.everything) { file in
                     guard readsSecrets else { return "\(file) is not read, and taken for a good secret" }
-                    return try TextFile.read(AppsSource.secretPath(file, besides: path))
+                    return try TextFile.secret(AppsSource.secretPath(file, besides: path))
                 }
+                let reading = try read(pruned.root, keys, secrets)
                 report.findings += reading.weaknesses.map {
                     pruned.finding($0, weakSecrets == .refuse ? .error : .warning)
                 }
-                report.findings += remarks(on: reading, now).map { pruned.finding($0, .warning) }
+                report.findings += (reading.remarks + momentary(reading, now)).map { pruned.finding($0, .warning) }
                 if !report.findings.contains(where: { $0.level == .error }) {
                     report.apps = AppDirectory(reading.apps)
                 }
@@ -74,12 +75,21 @@ extension AppsFile {
         return report
     }
 
-    /// What can be used and should not stay so, but for weak secrets.
-    private static func remarks(on reading: Reading, _ now: Timestamp) -> [Problem] {
+    /// What is said of demo apps, and of keys that end: processes say that by other ways (`KeyExpiry`, `AppDirectory.demo`).
+    private static func momentary(_ reading: Reading, _ now: Timestamp) -> [Problem] {
         var remarks: [Problem] = []
         let demo = zip(reading.apps, reading.places).first { $0.0.isDemo }
         if let demo { remarks += reading.demo.map { Problem($0, at: demo.1.steps) } }
-        for (app, place) in zip(reading.apps, reading.places) {
+        for key in reading.apps.flatMap(\.keys.values) {
+            if let place = reading.keyPlaces[key.id] { remarks += Self.remarks(on: key, place, now) }
+        }
+        return remarks
+    }
+
+    /// What can be used and should not stay so, whenever it is read. In the order of the file.
+    static func remarks(on apps: [(app: AppSettings, place: Place)], _ keyPlaces: [KeyID: Place]) -> [Problem] {
+        var remarks: [Problem] = []
+        for (app, place) in apps {
             let verification = place.inside("verification")
             if app.verification.mode != .off, app.verification.signedFields == .vendor {
                 remarks.append(
@@ -87,12 +97,20 @@ extension AppsFile {
                         "\(verification): signedFields vendor joins user id and e-mail without a separator, so two people can "
                             + "have one token; prefer delimited, userId or email", at: verification["signedFields"]))
             }
-            for key in app.keys.values {
-                guard let place = reading.keyPlaces[key.id] else { continue }
-                remarks += Self.remarks(on: key, place, now)
+            for key in app.keys.values.sorted(by: { $0.id.text < $1.id.text }) {
+                if let place = keyPlaces[key.id], let remark = remark(on: key, place) { remarks.append(remark) }
             }
         }
         return remarks
+    }
+
+    /// Of a key for two kinds of holders.
+    private static func remark(on key: APIKey, _ place: Place) -> Problem? {
+        let strong = key.scopes.intersection([.support, .admin, .userDelete, .identityVouch]).map(\.rawValue).sorted()
+        guard key.scopes.contains(.sdk), !strong.isEmpty else { return nil }
+        return Problem(
+            "\(place): has the scope sdk, which is for keys in apps, and \(strong.joined(separator: ", ")), which "
+                + "only a backend should have; make two keys", at: place["scopes"])
     }
 
     private static func remarks(on key: APIKey, _ place: Place, _ now: Timestamp) -> [Problem] {
@@ -108,13 +126,6 @@ extension AppsFile {
                 remarks.append(
                     Problem("\(place): ends in \(days == 1 ? "1 day" : "\(days) days")", at: place["expires"]))
             }
-        }
-        let strong = key.scopes.intersection([.support, .admin, .userDelete, .identityVouch]).map(\.rawValue).sorted()
-        if key.scopes.contains(.sdk), !strong.isEmpty {
-            remarks.append(
-                Problem(
-                    "\(place): has the scope sdk, which is for keys in apps, and \(strong.joined(separator: ", ")), which "
-                        + "only a backend should have; make two keys", at: place["scopes"]))
         }
         return remarks
     }

@@ -49,9 +49,11 @@ extension AppsFile {
         var line: Int
         var column: Int
 
+        init(line: Int, column: Int) { (self.line, self.column) = (line, column) }
+
         init?(_ mark: Mark?) {
             guard let mark else { return nil }
-            (line, column) = (mark.line, mark.column)
+            self.init(line: mark.line, column: mark.column)
         }
     }
 
@@ -97,7 +99,7 @@ extension AppsFile {
         path.map { key in key.intValue.map { .element($0) } ?? .member(key.stringValue) }
     }
 
-    /// What is wrong with the file, of what composing and decoding it throw.
+    /// What is wrong with the file, of what decoding it throws.
     static func explain(_ error: any Error) -> Problem {
         switch error {
         case let problem as Problem: return problem
@@ -105,35 +107,25 @@ extension AppsFile {
             let whole = steps(context.codingPath)
             return Problem(
                 shape: "\(key.stringValue) is missing", of: whole, at: whole + [.member(key.stringValue)])
-        case DecodingError.typeMismatch(_, let context), DecodingError.valueNotFound(_, let context):
-            return Problem(shape: "has a value of another kind than expected", of: steps(context.codingPath))
+        case DecodingError.typeMismatch(let type, let context), DecodingError.valueNotFound(let type, let context):
+            return Problem(
+                shape: "has a value of another kind than expected\(kind(type))", of: steps(context.codingPath))
         case DecodingError.dataCorrupted(let context):
             if let problem = context.underlyingError as? Problem { return problem }
             return Problem(shape: context.debugDescription, of: steps(context.codingPath))
-        case YamlError.duplicatedKeysInMapping(let names, let context):
-            var problem = Problem(
-                "has \(names.joined(separator: ", ")) twice in one mapping: line \(context.mark.line), "
-                    + "column \(context.mark.column)")
-            problem.position = Position(context.mark)
-            return problem
-        default:
-            // A YAML error's own text quotes the line, which may hold a secret; its place is enough.
-            guard let mark = (error as? YamlError)?.mark else {
-                return Problem("the file: The given data was not valid YAML.")
-            }
-            var problem = Problem("is not YAML: line \(mark.line), column \(mark.column)")
-            problem.position = Position(mark)
-            return problem
+        default: return Problem("cannot be read as YAML")
         }
     }
-}
 
-extension YamlError {
-    /// Where the file stops being YAML, if the error says so.
-    fileprivate var mark: Mark? {
-        switch self {
-        case .scanner(_, _, let mark, _), .parser(_, _, let mark, _), .composer(_, _, let mark, _): mark
-        default: nil
+    /// What the decoder wanted, where people can write that.
+    private static func kind(_ type: any Any.Type) -> String {
+        switch type {
+        case is Bool.Type: ": true or false is wanted"
+        case is Int64.Type, is Int.Type: ": a whole number is wanted"
+        case is String.Type, is Node.Scalar.Type: ": one value is wanted, and no list or mapping"
+        case is Node.Sequence.Type, is [Any].Type: ": a list is wanted"
+        case is Node.Mapping.Type, is [String: Any].Type: ": a mapping with members is wanted"
+        default: ""
         }
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Contracts
-public import Crypto
+import Crypto
 import Foundation
 import WireJSON
 import Yams
@@ -10,26 +10,29 @@ import Yams
 ///
 /// The sections `sdk`, `sync`, `verification` and `gateway` are read by the types of these names.
 public enum AppsFile {
-    /// What a process keeps of the file.
+    /// What a process keeps of the file. All of it is read, whatever is kept: every process accepts the same files.
     public enum Extent: Sendable {
         case everything
-        /// Without what only services need: the gateway faces the internet and holds no secret that it has no use for.
+        /// Without what only services need: the gateway faces the internet and holds no secret that it has no use for. So it
+        /// does not open the secret files of `verification` either, which need not be where it runs.
         case gateway
     }
 
     /// - Parameters:
-    ///   - internalKeys: the deployment's; no app may have one of them as a secret of its own.
+    ///   - keys: the deployment's; no app may have one of the internal keys as a secret of its own.
     ///   - readSecret: reads a `secretFile`; relative paths are relative to the apps file.
     /// - Throws: `Problem`.
     public static func parse(
         _ text: String, reading extent: Extent = .everything, weakSecrets: WeakSecrets = .warn,
-        internalKeys: [SymmetricKey] = [], readSecret: @escaping (String) throws -> String
+        keys: DeploymentKeys = .none, readSecret: @escaping (String) throws -> String
     ) throws(Problem) -> AppDirectory {
-        let reading = try read(compose(text), extent, internalKeys, readSecret)
+        let reading = try read(compose(text), keys, SecretReader(extent, readFile: readSecret))
         if weakSecrets == .refuse, let first = reading.weaknesses.first {
             throw Problem("\(first) (IDENTITYBUS_WEAK_SECRETS=warn accepts it for now)")
         }
-        return AppDirectory(reading.apps, demo: reading.demo.first, weaknesses: reading.weaknesses.map(\.description))
+        return AppDirectory(
+            extent == .gateway ? reading.apps.map(\.withoutVerification) : reading.apps, demo: reading.demo.first,
+            weaknesses: reading.weaknesses.map(\.description), remarks: reading.remarks.map(\.description))
     }
 
     /// What stands in a file that can be used.
@@ -39,6 +42,8 @@ public enum AppsFile {
         var weaknesses: [Problem]
         /// One line about all demo apps, if there are any.
         var demo: [String]
+        /// What else can be used and should not stay so, but for what only time makes so.
+        var remarks: [Problem]
         /// The way to each app, in the order of ``apps``.
         var places: [Place]
         var keyPlaces: [KeyID: Place]
@@ -51,18 +56,25 @@ public enum AppsFile {
             guard let root = try Yams.compose(yaml: text, .basic.appending(.merge)) else {
                 throw Problem("the file is empty; list at least one app under apps:")
             }
+            guard case .mapping = root else {
+                var problem = Problem(
+                    "is no mapping at its top; begin it with apps:, and list at least one app under that")
+                problem.position = Position(root.mark)
+                throw problem
+            }
             guard size(of: root, upTo: largest) < largest else {
                 throw Problem("stands for \(largest) values or more: aliases that hold aliases multiply")
             }
             return root
+        } catch let error as YamlError {
+            throw YAMLWords.problem(error, in: text)
         } catch {
             throw explain(error)
         }
     }
 
     static func read(
-        _ root: Node, _ extent: Extent, _ internalKeys: [SymmetricKey],
-        _ readSecret: @escaping (String) throws -> String
+        _ root: Node, _ deploymentKeys: DeploymentKeys, _ secrets: SecretReader
     ) throws(Problem) -> Reading {
         let file: Strict<File>
         do {
@@ -73,7 +85,6 @@ public enum AppsFile {
         guard !file.apps.isEmpty else {
             throw Problem("has no apps; list at least one under apps:", at: [.member("apps")])
         }
-        let secrets = SecretReader(readFile: readSecret)
         var apps: [AppSettings] = []
         var places: [Place] = []
         var keyOwners: [KeyID: AppID] = [:]
@@ -81,8 +92,8 @@ public enum AppsFile {
         for (index, app) in file.apps.enumerated() {
             let place = Place(steps: [.member("apps"), .element(index)], words: "app \(app.id)")
             try check(app.id, place, among: apps)
-            let keys = try keys(of: app, place, &keyOwners, internalKeys, secrets)
-            apps.append(try settings(of: app, keys, place, extent, secrets))
+            let keys = try keys(of: app, place, &keyOwners, deploymentKeys, secrets)
+            apps.append(try settings(of: app, keys, place, secrets))
             places.append(place)
             for (index, key) in (app.keys ?? []).enumerated() {
                 keyPlaces[key.id] = place.inside("keys", index, "key \(key.id)")
@@ -95,7 +106,8 @@ public enum AppsFile {
         return Reading(
             apps: apps, weaknesses: secrets.uses.filter { !demo.contains($0.app) }.compactMap(\.weakness),
             demo: demo.isEmpty ? [] : ["demo apps (\(ids)): their secrets are public, anybody can act as them"],
-            places: places, keyPlaces: keyPlaces, uses: secrets.uses)
+            remarks: remarks(on: zip(apps, places).map { ($0, $1) }, keyPlaces), places: places, keyPlaces: keyPlaces,
+            uses: secrets.uses)
     }
 
     private static func check(_ id: AppID, _ place: Place, among apps: [AppSettings]) throws(Problem) {
@@ -108,7 +120,7 @@ public enum AppsFile {
     }
 
     private static func keys(
-        of app: Strict<App>, _ place: Place, _ owners: inout [KeyID: AppID], _ internalKeys: [SymmetricKey],
+        of app: Strict<App>, _ place: Place, _ owners: inout [KeyID: AppID], _ deploymentKeys: DeploymentKeys,
         _ secrets: SecretReader
     ) throws(Problem) -> [KeyID: APIKey] {
         var keys: [KeyID: APIKey] = [:]
@@ -119,7 +131,7 @@ public enum AppsFile {
                     "uses key id \(key.id) twice (apps \(owner) and \(app.id)); key ids are unique", at: place["id"])
             }
             let read = try apiKey(key, place, of: app.id, secrets)
-            guard !internalKeys.contains(read.secret) else {
+            guard !deploymentKeys.comeFrom(read.secret) else {
                 throw Problem(
                     "key \(key.id) has the internal key as its secret: whoever holds it could send as a service",
                     at: place[key.secret == nil ? "secretFile" : "secret"])
@@ -130,14 +142,12 @@ public enum AppsFile {
     }
 
     private static func settings(
-        of app: Strict<App>, _ keys: [KeyID: APIKey], _ place: Place, _ extent: Extent, _ secrets: SecretReader
+        of app: Strict<App>, _ keys: [KeyID: APIKey], _ place: Place, _ secrets: SecretReader
     ) throws(Problem) -> AppSettings {
         let linking = try linking(app.linking, place.inside("linking"))
         var sync = try SyncSettings.read(app.sync, place.inside("sync"))
-        var verification =
-            extent == .gateway
-            ? VerificationSettings()
-            : try VerificationSettings.read(app.verification, place.inside("verification"), of: app.id, secrets)
+        var verification = try VerificationSettings.read(
+            app.verification, place.inside("verification"), of: app.id, secrets)
         // One list for the whole app: what is no external id is no user id and no identity either.
         try sync.check(with: verification, place.inside("sync"))
         sync.nobody = linking.nobody

@@ -12,7 +12,7 @@ public import Logging
 public final class AppsSource {
     private let path: String
     private let extent: AppsFile.Extent
-    private let internalKeys: [SymmetricKey]
+    private let keys: DeploymentKeys
     private let weakSecrets: WeakSecrets
     private let logger: Logger
     /// Of each file that it was read from the digest: the text may hold secrets that this process does not keep.
@@ -32,7 +32,8 @@ public final class AppsSource {
         }.joined()
     }
 
-    /// - Parameter keys: the deployment's; no app may have an internal key as a secret of its own.
+    /// - Parameter keys: the deployment's; no app may have an internal key as a secret of its own. Who has only keys that
+    ///   are derived from it (the gateway) sees that too.
     /// - Throws: `AppsFile.Problem` with the path in front; the service then does not start.
     public init(
         path: String, reading extent: AppsFile.Extent = .everything, keys: DeploymentKeys = .none,
@@ -42,20 +43,25 @@ public final class AppsSource {
         self.extent = extent
         self.weakSecrets = weakSecrets
         self.logger = logger
-        internalKeys = keys.internalKeys
-        (apps, files) = try Self.load(path, extent, internalKeys, weakSecrets)
+        self.keys = keys
+        (apps, files) = try Self.load(path, extent, keys, weakSecrets)
     }
 
     /// Logs what the file's author should change. Not in the initializer: a process may read the file more than once
     /// before it is up.
-    public func logWarnings() { log(apps.warnings) }
+    public func logWarnings() { logWarnings(besides: nil) }
 
-    private func log(_ warnings: [String]) {
-        guard !warnings.isEmpty else { return }
-        // One line, and no warning for every restart: nothing fails, and who runs the deployment decided so.
-        logger.notice(
-            "the apps file has weak secrets",
-            metadata: ["event": "apps.weak-secrets", "problems": "\(warnings.joined(separator: "; "))"])
+    /// One line of each kind, and no warning for every restart: nothing fails, and who runs the deployment decided so.
+    private func logWarnings(besides known: AppDirectory?) {
+        for (text, event, kind) in [
+            ("the apps file has weak secrets", "apps.weak-secrets", \AppDirectory.warnings),
+            ("the apps file has what should not stay so", "apps.remarks", \AppDirectory.remarks),
+        ] {
+            let problems = apps[keyPath: kind].filter { known?[keyPath: kind].contains($0) != true }
+            guard !problems.isEmpty else { continue }
+            logger.notice(
+                "\(text)", metadata: ["event": "\(event)", "problems": "\(problems.joined(separator: "; "))"])
+        }
     }
 
     /// The problem with the file's path in front.
@@ -77,7 +83,7 @@ public final class AppsSource {
         }
         let (current, currentFiles): (AppDirectory, [String: SHA256.Digest])
         do {
-            (current, currentFiles) = try Self.load(path, extent, internalKeys, weakSecrets)
+            (current, currentFiles) = try Self.load(path, extent, keys, weakSecrets)
         } catch {
             refuse(error)
             return false
@@ -87,13 +93,13 @@ public final class AppsSource {
             refuse(named(problem))
             return false
         }
-        let known = Set(apps.warnings)
+        let before = apps
         (apps, files, lastProblem) = (current, currentFiles, nil)
         if isNew {
             let ids = apps.ids.map(\.text).joined(separator: ",")
             logger.info(
                 "apps file reloaded", metadata: ["event": "apps.reloaded", "path": "\(path)", "apps": "\(ids)"])
-            log(current.warnings.filter { !known.contains($0) })
+            logWarnings(besides: before)
         }
         return isNew
     }
@@ -106,7 +112,7 @@ public final class AppsSource {
 
     /// The apps, and the digests of the files they were read from.
     private static func load(
-        _ path: String, _ extent: AppsFile.Extent, _ internalKeys: [SymmetricKey], _ weakSecrets: WeakSecrets
+        _ path: String, _ extent: AppsFile.Extent, _ keys: DeploymentKeys, _ weakSecrets: WeakSecrets
     ) throws(AppsFile.Problem) -> (AppDirectory, [String: SHA256.Digest]) {
         let text: String
         do {
@@ -117,10 +123,10 @@ public final class AppsSource {
         var files = [path: digest(text)]
         do {
             let apps = try AppsFile.parse(
-                text, reading: extent, weakSecrets: weakSecrets, internalKeys: internalKeys
+                text, reading: extent, weakSecrets: weakSecrets, keys: keys
             ) { file in
                 let secretPath = secretPath(file, besides: path)
-                let secret = try TextFile.read(secretPath)
+                let secret = try TextFile.secret(secretPath)
                 files[secretPath] = digest(secret)
                 return secret
             }

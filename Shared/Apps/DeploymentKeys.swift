@@ -64,6 +64,14 @@ public struct DeploymentKeys: Sendable {
     /// The internal keys themselves, where this process has them.
     public var internalKeys: [SymmetricKey] { generations.compactMap(\.internalKey) }
 
+    /// Whether these are an internal key and what is derived from it. Who has only the derived ones can tell, too.
+    func comeFrom(_ key: SymmetricKey) -> Bool {
+        generations.contains { generation in
+            if let internalKey = generation.internalKey { return internalKey == key }
+            return generation.derived.first.map { $0.value == $0.key.key(from: key) } ?? false
+        }
+    }
+
     public var isEmpty: Bool { generations.isEmpty }
 
     // MARK: As text

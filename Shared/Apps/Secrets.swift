@@ -88,10 +88,14 @@ extension AppSettings {
 /// Takes secrets from the apps file: inline, or from the file that holds it. Remembers where each is used, for what can
 /// only be seen when all are read (``SecretUse``).
 final class SecretReader {
+    private let extent: AppsFile.Extent
     private let readFile: (String) throws -> String
     private(set) var uses: [SecretUse] = []
 
-    init(readFile: @escaping (String) throws -> String) { self.readFile = readFile }
+    init(_ extent: AppsFile.Extent, readFile: @escaping (String) throws -> String) {
+        self.extent = extent
+        self.readFile = readFile
+    }
 
     /// - Parameters:
     ///   - mapping: what has the secret as a member. It stands in a problem's text, with the member's name unless that is
@@ -106,11 +110,13 @@ final class SecretReader {
         let secret: String
         switch (inline, file) {
         case (let inline?, nil): secret = inline
+        // What vouches for users is for services. It is taken for a good one, and kept nowhere.
+        case (nil, let path?) where extent == .gateway && purpose.isOneAppsOnly: return path
         case (nil, let path?):
             do {
                 secret = try readFile(path).withoutFinalNewlines
             } catch {
-                throw AppsFile.Problem("\(place): secretFile \(path) cannot be read: \(error)", at: place.steps)
+                throw AppsFile.Problem("\(place): \(member)File \(error)", at: place.steps)
             }
         case (nil, nil): throw AppsFile.Problem("\(place): give either secret or secretFile", at: mapping.steps)
         case (_?, _?): throw AppsFile.Problem("\(place): give either secret or secretFile", at: place.steps)

@@ -17,6 +17,34 @@ public enum TextFile {
         return text
     }
 
+    /// Reads a file that holds a secret. A path that names nothing is not repeated: it may be the secret itself, put where the
+    /// path of its file should be.
+    /// - Throws: ``Problem``, with what may be told of the path, such as `/run/key cannot be read: permission denied`.
+    public static func secret(_ path: String) throws(Problem) -> String {
+        do {
+            return try read(path)
+        } catch {
+            var status = stat()
+            if lstat(path, &status) == 0 { throw Problem(description: "\(path) cannot be read: \(error)") }
+            throw Problem(
+                description:
+                    "names no file in \(folder(above: path)): \(error). Its value (\(path.count) characters) is "
+                    + "not shown: it may be the secret itself. Give the path of a file that holds the secret")
+        }
+    }
+
+    /// The nearest folder that there is.
+    private static func folder(above path: String) -> String {
+        var folder = path[...]
+        var status = stat()
+        while let slash = folder.lastIndex(of: "/") {
+            folder = folder[..<slash]
+            if folder.isEmpty { return "/" }
+            if stat(String(folder), &status) == 0, status.st_mode & S_IFMT == S_IFDIR { return String(folder) }
+        }
+        return "the working folder"
+    }
+
     /// Foundation does not tell.
     private static func reason(_ path: String) -> String {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)

@@ -16,11 +16,11 @@ import Testing
 
     private static func check(_ text: String) -> AppsFile.Report {
         AppsFile.check(
-            text, path: "/nowhere/apps.yaml", weakSecrets: .refuse, internalKeys: [], readsSecrets: true, now: .now)
+            text, path: "/nowhere/apps.yaml", weakSecrets: .refuse, keys: .none, readsSecrets: true, now: .now)
     }
 
-    private static func isAccepted(_ text: String) -> Bool {
-        let apps = try? AppsFile.parse(text, weakSecrets: .refuse) {
+    private static func isAccepted(_ text: String, _ extent: AppsFile.Extent = .everything) -> Bool {
+        let apps = try? AppsFile.parse(text, reading: extent, weakSecrets: .refuse) {
             try TextFile.read(AppsSource.secretPath($0, besides: "/nowhere/apps.yaml"))
         }
         return apps != nil
@@ -39,6 +39,9 @@ import Testing
                 let report = Self.check(text)
                 let isRefused = report.findings.contains { $0.level == .error }
                 #expect(isRefused == !Self.isAccepted(text), "line \(number + 1): \(changed ?? "left out")")
+                if changed?.hasSuffix(": x") == true {
+                    #expect(isRefused == !Self.isAccepted(text, .gateway), "line \(number + 1), in the gateway")
+                }
                 #expect(isRefused == (report.apps == nil))
                 if isRefused { refused += 1 }
             }

@@ -145,7 +145,7 @@ import Testing
         .key("{id: k, scopes: []}", "app demo, key k", "secretFile"),
         .key("{id: k, secret: hunter2hunter2, secretFile: x, scopes: []}", "app demo, key k", "secretFile"),
         .key("{id: k, secret: hunter2, scopes: []}", "app demo, key k", "8 bytes"),
-        .key("{id: k, secretFile: missing, scopes: []}", "app demo, key k", "missing"),
+        .key("{id: k, secretFile: missing, scopes: []}", "app demo, key k", "secretFile"),
         .key("{id: k, secret: hunter2hunter2, scopes: [user.read]}", "app demo, key k", "user.read", "user.link"),
         .key("{id: k, secret: hunter2hunter2, scopes: [internal]}", "app demo, key k", "internal"),
         .key("{id: k, secret: hunter2hunter2, scopes: user.link}", "apps[0].keys[0].scopes"),
@@ -166,6 +166,87 @@ import Testing
         for name in mistake.names { #expect(problem.description.contains(name), "\(problem)") }
         #expect(!problem.description.contains("\n"), "\(problem)")
         #expect(!problem.description.contains("hunter2"), "\(problem)")
+        #expect(throws: AppsFile.Problem.self) {
+            try AppsFile.parse(mistake.text, reading: .gateway) { _ in throw NoFile() }
+        }
+    }
+
+    /// What the gateway does not keep, it reads all the same.
+    @Test(arguments: [
+        "verification: {mode: report, signedFields: userId}",
+        "verification: {keys: [{id: v, secret: short}]}",
+        "verification: {keys: [{id: v, secret: demo-verification-1-of-all}]}",
+        "verification: {keys: [{id: v, secret: 0123456789abcdef0123456789abcdef}], identityTokenSecret: 0123456789abcdef0123456789abcdef}",
+        "verification: {mode: report, signedFields: userId, keys: [{id: v, secret: 0123456789abcdef0123456789abcdef}]}, "
+            + "sync: {strategy: bestMatch}",
+    ]) func theGatewayRefusesWhatServicesRefuse(_ members: String) {
+        let text = "apps: [{id: shop, \(members)}]"
+        for extent in [AppsFile.Extent.everything, .gateway] {
+            #expect(throws: AppsFile.Problem.self) {
+                try AppsFile.parse(text, reading: extent, weakSecrets: .refuse) { _ in throw NoFile() }
+            }
+        }
+    }
+
+    /// What is wrong, where, and what to do; of the text no more than one character.
+    @Test(arguments: [
+        ("apps:\n\t- id: shop", "line 2, column 1: a tab", "spaces"),
+        ("apps:\n  - id: @hunter2", "line 2, column 9: no value may begin with @", "quotes"),
+        ("apps:\n  - id: hunter2: b", "line 2, column 16: a colon", "quotes"),
+        ("apps:\n  - id: a\n   name: hunter2", "line 3", "column"),
+        ("apps: [{id: hunter2", "line 1", "has no end"),
+        ("apps: [{id: \"hunter2", "line 1", "has no end"),
+        ("apps: [a, hunter2\nb: c", "line 2", "; "),
+        ("apps: *hunter2", "line 1, column 7: an alias of nothing", "&"),
+        ("apps: []\n---\nhunter2", "line 2, column 1: a second document", "---"),
+        ("apps: \"\\q hunter2\"", "line 1", "single quotes"),
+        ("apps:\n  - id: \u{1}hunter2", "line 2, column 9: the character U+0001", "Write it without"),
+        ("apps: \u{0}", "line 1, column 7: the character U+0000", "Write it without"),
+        ("{hunter2: [}", "line 1, column 12", ";"),
+        ("%hunter2", "line 1", ";"),
+        (String(repeating: "[", count: 5000), "nested too deeply", "brackets"),
+        ("hunter2", "is no mapping at its top", "begin it with apps:"),
+        ("- id: hunter2", "is no mapping at its top", "begin it with apps:"),
+        ("apps: {}\napps: hunter2", "has apps twice in one mapping: line 1, column 1", "keep one"),
+        ("apps: hunter2", "apps: has a value of another kind", "a list is wanted"),
+        ("apps: [hunter2]", "apps[0]: has a value of another kind", "a mapping with members is wanted"),
+        ("apps: [{id: a, keys: {}}]", "apps[0].keys: has a value of another kind", "a list is wanted"),
+        ("apps: [{id: [hunter2]}]", "apps[0].id: has a value of another kind", "one value is wanted"),
+        ("apps: [{id: a, ownCommandsTopics: hunter2}]", "has a value of another kind", "true or false is wanted"),
+        ("apps: [{id: a, linking: {holdDays: hunter2}}]", "has a value of another kind", "a whole number is wanted"),
+    ]) func whatIsNoYAMLIsToldInWordsForPeople(_ text: String, _ what: String, _ advice: String) throws {
+        let problem = try #require(throws: AppsFile.Problem.self) { try parse(text) }.description
+        #expect(problem.contains(what) && problem.contains(advice), "\(problem)")
+        #expect(!problem.contains("hunter2") && !problem.contains("token") && !problem.contains("\n"), "\(problem)")
+    }
+
+    /// Each alias holds ten of the one before.
+    @Test func aliasesThatMultiplyAreRefused() throws {
+        let lines = (1...9).map {
+            "a\($0): &a\($0) [\(Array(repeating: "*a\($0 - 1)", count: 10).joined(separator: ", "))]"
+        }
+        let problem = try #require(throws: AppsFile.Problem.self) {
+            try parse("a0: &a0 x\n" + lines.joined(separator: "\n") + "\napps: *a9")
+        }
+        #expect(problem.description.contains("aliases that hold aliases multiply"), "\(problem)")
+    }
+
+    /// A path that names nothing may be the secret.
+    @Test func whatStandsInThePlaceOfAPathIsNotShown() throws {
+        for path in [
+            "hunter2hunter2", "/hunter2/hunter2", "postgresql://me:hunter2@db/x",
+            String(repeating: "hunter2", count: 900),
+        ] {
+            let problem = try #require(throws: TextFile.Problem.self) { try TextFile.secret(path) }.description
+            #expect(!problem.contains("hunter2"), "\(problem)")
+            #expect(
+                problem.contains("(\(path.count) characters)") && problem.contains("Give the path of a file"),
+                "\(problem)")
+        }
+        let near = try #require(throws: TextFile.Problem.self) { try TextFile.secret("/tmp/hunter2/key") }.description
+        #expect(near.hasPrefix("names no file in /tmp: no such file or directory"), "\(near)")
+        let folder = try #require(throws: TextFile.Problem.self) { try TextFile.secret("/tmp") }.description
+        #expect(folder == "/tmp cannot be read: is a directory")
     }
 
     /// The gateway does not even open the secrets with which apps vouch for logins.
@@ -175,7 +256,11 @@ import Testing
               - id: demo
                 keys: [{id: k, secret: hunter2hunter2, scopes: []}]
                 gateway: {keyOnly: true}
-                verification: {mode: enforce, keys: [{id: v, secretFile: none}], identityTokenSecretFile: none}
+                verification:
+                  mode: enforce
+                  signedFields: delimited
+                  keys: [{id: v, secretFile: none}]
+                  identityTokenSecretFile: none
             """
         struct Unreadable: Error {}
         #expect(throws: AppsFile.Problem.self) { try AppsFile.parse(text) { _ in throw Unreadable() } }

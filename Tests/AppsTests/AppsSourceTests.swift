@@ -123,6 +123,36 @@ import Testing
         #expect(current.problem?.contains("internal-one") == false)
     }
 
+    /// It has only what is derived from it.
+    @Test func theGatewayKnowsTheInternalKeyWhenItSeesIt() throws {
+        let all = DeploymentKeys(
+            internalKeys: ["internal-one", "internal-two"].map { SymmetricKey(data: Array($0.utf8)) })
+        let purposes = DeploymentKeys.gatewayPurposes
+        let keys = try #require(DeploymentKeys(text: all.text(for: purposes), purposes: purposes))
+        for secret in ["internal-one", "internal-two"] {
+            try write(file(secret: secret))
+            #expect(throws: AppsFile.Problem.self) {
+                try AppsSource(path: path, reading: .gateway, keys: keys, logger: Logger(label: "test"))
+            }
+        }
+        try write(file())
+        #expect(
+            try AppsSource(path: path, reading: .gateway, keys: keys, logger: Logger(label: "test")).apps.count == 1)
+    }
+
+    /// Of what is no secret, too, and at each start.
+    @Test func whatShouldNotStaySoIsTold() throws {
+        let good = "0123456789abcdef0123456789abcdef"
+        try write("apps: [{id: shop, keys: [{id: both, secret: \(good), scopes: [sdk, support]}]}]")
+        let source = try source()
+        source.logWarnings()
+        #expect(lines.all.count == 1)
+        #expect(lines.all[0].contains("app shop, key both: has the scope sdk") && lines.all[0].contains("support"))
+        #expect(source.apps.remarks.count == 1 && source.apps.warnings.isEmpty)
+        let gateway = try AppsSource(path: path, reading: .gateway, logger: Logger(label: "test"))
+        #expect(gateway.apps.remarks == source.apps.remarks)
+    }
+
     @Test func aFileThatGoesAwayChangesNothing() throws {
         try write(file())
         let source = try source()

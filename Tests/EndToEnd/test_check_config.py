@@ -2,10 +2,10 @@
 """`identitybus check-config`: what it finds in the files of the folder `apps`, each of which says in its first lines what
 that is, and that a service accepts the same ones."""
 
+import functools
 import json
 import re
 import subprocess
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import pytest
 
 from identitybus_testkit.places import REPOSITORY, binary, clean_environment
 from identitybus_testkit.up import tool
+from identitybus_testkit.waiting import until
 
 FILES = sorted((Path(__file__).parent / "apps").glob("*.yaml"))
 DEMO = REPOSITORY / "config" / "apps.yaml"
@@ -23,10 +24,19 @@ def expected(path: Path) -> list[str]:
     return [line.removeprefix("# expect: ") for line in path.read_text().splitlines() if line.startswith("# expect: ")]
 
 
+@functools.cache
+def checked() -> dict[Path, tuple[subprocess.CompletedProcess[str], subprocess.CompletedProcess[str]]]:
+    """What is said of each file, without and with --json. All are asked at once."""
+    with ThreadPoolExecutor() as pool:
+        said = [[pool.submit(tool, "check-config", path, *json_, environment={}) for json_ in ((), ("--json",))]
+                for path in (*FILES, DEMO)]
+    return {path: (plain.result(), lines.result()) for path, (plain, lines) in zip((*FILES, DEMO), said)}
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_everything_is_found_in_its_place(path: Path) -> None:
     wanted = expected(path)
-    answer = tool("check-config", path, environment={})
+    answer, as_json = checked()[path]
     isRefused = any(" error " in line for line in wanted)
     assert (answer.returncode, answer.stderr) == (78 if isRefused else 0, ""), answer
     found = [re.sub(" +", " ", line.removeprefix(f"{path}:"), count=1) for line in answer.stdout.splitlines()[:-1]]
@@ -35,16 +45,16 @@ def test_everything_is_found_in_its_place(path: Path) -> None:
     assert SECRET not in answer.stdout
     last = answer.stdout.splitlines()[-1]
     assert last.endswith("services would refuse this file and keep the one before") if isRefused else ": fine" in last
-    lines = [json.loads(line) for line in tool("check-config", path, "--json", environment={}).stdout.splitlines()]
+    lines = [json.loads(line) for line in as_json.stdout.splitlines()]
     told = [f'{line["line"]}:{line["column"]} {line["level"]} {line["message"]}' for line in lines[:-1]]
     assert told == found
     assert lines[-1]["accepted"] is not isRefused and lines[-1]["errors"] == sum(" error " in line for line in wanted)
 
 
-def starts(path: Path, folder: Path) -> bool:
-    """Whether a service goes on beyond its apps file: it then serves health, and waits for Kafka."""
+def starts(program: str, path: Path, folder: Path) -> bool:
+    """Whether it goes on beyond its apps file: it then serves health, and waits for Kafka."""
     service = subprocess.Popen(
-        [binary("identitybus-link")], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        [binary(f"identitybus-{program}")], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
         env=clean_environment() | {
             "KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1", "IDENTITYBUS_INTERNAL_KEY": SECRET, "IDENTITYBUS_APPS": str(path),
             "DATA_DIR": str(folder / path.stem), "DRAIN_TIMEOUT_SECONDS": "0"})
@@ -53,7 +63,7 @@ def starts(path: Path, folder: Path) -> bool:
         for line in service.stderr:
             if '"health.bound"' in line:
                 return True
-            if line.startswith("identitybus-link: "):
+            if line.startswith(f"identitybus-{program}: "):
                 assert str(path) in line and service.wait(30) == 78, line
                 return False
         raise AssertionError(f"{path}: neither accepted nor refused")
@@ -62,17 +72,64 @@ def starts(path: Path, folder: Path) -> bool:
         service.wait()
 
 
-def test_a_service_accepts_what_it_accepts(tmp_path: Path) -> None:
+# The gateway opens no secret that vouches for logins, so it takes each for a good one.
+WITHOUT = {"gateway": ["--without-secret-files"]}
+
+
+@pytest.mark.parametrize("program", ["link", "gateway"])
+def test_programs_accept_what_it_accepts(program: str, tmp_path: Path) -> None:
     files = [*FILES, DEMO]
-    assert len(files) > 15
+    assert len(files) > 23
+
+    def look(path: Path) -> tuple[bool, bool]:
+        accepted, answer = starts(program, path, tmp_path), checked()[path][0]
+        if program in WITHOUT and path.stem == "verification_secret_file":
+            answer = tool("check-config", path, *WITHOUT[program], environment={})
+        return accepted, answer.returncode == 0
+
     with ThreadPoolExecutor(4) as pool:
-        accepted = dict(zip(files, pool.map(lambda path: starts(path, tmp_path), files)))
-    fine = {path: tool("check-config", path, environment={}).returncode == 0 for path in files}
-    assert accepted == fine and set(fine.values()) == {True, False}
+        found = dict(zip(files, pool.map(look, files)))
+    assert [path.stem for path, (accepted, fine) in found.items() if accepted != fine] == []
+    assert {fine for _, fine in found.values()} == {True, False}
+
+
+def test_a_running_gateway_keeps_the_file_before(tmp_path: Path) -> None:
+    """What a service would refuse, by what only services use too; and the internal key, of which it has only derived ones."""
+    apps, port = tmp_path / "apps.yaml", tmp_path / "port"
+    fine = (Path(__file__).parent / "apps" / "fine.yaml").read_text()
+    apps.write_text(fine)
+    keys = json.loads(tool(
+        "derive-keys", "--for", "gateway", "--json", environment={"IDENTITYBUS_INTERNAL_KEY": SECRET}).stdout)
+    gateway = subprocess.Popen(
+        [binary("identitybus-gateway")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        env=clean_environment() | {
+            "KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1", keys["variable"]: keys["value"], "IDENTITYBUS_APPS": str(apps),
+            "IDENTITYBUS_HEALTH_FILE": str(port), "DRAIN_TIMEOUT_SECONDS": "0"})
+
+    def refusal() -> str:
+        """What is wrong with the file as it is now; empty when it is in force."""
+        told = tool("probe", "ready", port.read_text().strip(), "--json", environment={})
+        [check] = [check for check in json.loads(told.stdout)["checks"] if check["name"] == "apps"]
+        return "" if check["ok"] else str(check["detail"])
+
+    try:
+        until(lambda: port.exists() and not refusal(), 30, "the gateway")
+        for broken, words in (
+            ((Path(__file__).parent / "apps" / "verification_secrets.yaml").read_text(), "verification"),
+            (fine.replace(f"{SECRET}-1", SECRET), "has the internal key as its secret"),
+        ):
+            assert broken != fine
+            apps.write_text(broken)
+            until(lambda: words in refusal(), 30, f"a refusal with {words}")
+        apps.write_text(fine)
+        until(lambda: not refusal(), 30, "the file that is fine")
+    finally:
+        gateway.kill()
+        gateway.wait()
 
 
 def test_the_demo_file_has_its_warnings() -> None:
-    answer = tool("check-config", DEMO, environment={})
+    answer, _ = checked()[DEMO]
     assert answer.returncode == 0 and answer.stdout.endswith(f"{DEMO}: fine, 3 warnings\n"), answer
     assert tool("check-config", environment={"IDENTITYBUS_APPS": str(DEMO)}).stdout == answer.stdout
 

@@ -189,13 +189,13 @@ def test_a_topic_that_is_not_there_is_told_before_sending(shell: dict[str, str],
     ("data has no comma", 64, ("--data is not JSON at byte 15: ", "Before that stands: {\"x\":1,\"b\":\"a\" \n")),
     ("no broker", 78, ("KAFKA_BOOTSTRAP_SERVERS", "identitybus up", "/bootstrap")),
     ("no internal key", 78, ("IDENTITYBUS_INTERNAL_KEY", "/internal-key")),
-    ("no apps file", 78, ("/none: cannot be read: no such file or directory; set IDENTITYBUS_APPS", )),
+    ("no apps file", 78, ("/none: cannot be read: no such file or directory; set IDENTITYBUS_APPS", "\n             --apps, or IDENTITYBUS_APPS")),
     ("a folder", 78, (": cannot be read: is a directory; set IDENTITYBUS_APPS", )),
     ("wrong Kafka setting", 78, ("KAFKA_CONSUMER_FETCH_WAIT_MAX_MS", "docs/operations.md")),
     ("no authorities", 78, ("KAFKA_SSL_CA_LOCATION: /none.pem cannot be read: no such file", "docs/operations.md")),
     ("wrong address", 78, ("KAFKA_BOOTSTRAP_SERVERS: 'foo bar:x' is not host:port", "localhost:9092")),
     ("no port", 78, ("KAFKA_BOOTSTRAP_SERVERS: 'localhost' is not host:port, such as localhost:9092", )),
-    ("no events", 78, ("IDENTITYBUS_INTERNAL_KEY_FILE", "/none cannot be read: no such file")),
+    ("no events", 78, ("IDENTITYBUS_INTERNAL_KEY_FILE: names no file in /", "no such file", "Give the path of a file")),
 ])
 def test_each_wrong_value_is_told_once(
     shell: dict[str, str], tmp_path: Path, case: str, status: int, parts: tuple[str, ...]

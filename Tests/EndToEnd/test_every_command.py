@@ -2,14 +2,16 @@
 """What holds of every command of `identitybus`, of new ones too: the list is the parser's own (docs/command-line.md)."""
 
 import json
+import os
 import re
 import shutil
 import signal
 import subprocess
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any, Iterator
+from typing import Any, Callable, Iterator
 
 import pytest
 
@@ -74,10 +76,12 @@ def has(command: str, option: str) -> bool:
     return any(option in names(argument) for argument in COMMANDS[command])
 
 
-def run(command: str, *arguments: str, environment: dict[str, str], patience: float = 20) -> subprocess.CompletedProcess[str]:
+def run(
+    command: str, *arguments: str, environment: dict[str, str], patience: float = 20, folder: Path | None = None
+) -> subprocess.CompletedProcess[str]:
     """To its end, which is Ctrl-C where it has none of its own."""
     process = subprocess.Popen(
-        [binary("identitybus"), *command.split(), *arguments], env=clean_environment() | environment,
+        [binary("identitybus"), *command.split(), *arguments], env=clean_environment() | environment, cwd=folder,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         output, said = process.communicate(timeout=3 if command in ENDLESS else patience)
@@ -85,6 +89,17 @@ def run(command: str, *arguments: str, environment: dict[str, str], patience: fl
         process.send_signal(signal.SIGINT)
         output, said = process.communicate(timeout=60)
     return subprocess.CompletedProcess(process.args, process.returncode, output.decode(), said.decode())
+
+
+# Most of its time a command waits. So all are begun together, when the first of them is asked for.
+POOL = ThreadPoolExecutor(2 * len(os.sched_getaffinity(0)))
+Answer = subprocess.CompletedProcess[str]
+
+
+def together(commands: list[str], ask: Callable[[str], Answer]) -> Callable[[str], Answer]:
+    """Of each command its answer."""
+    begun = {command: POOL.submit(ask, command) for command in commands}
+    return lambda command: begun[command].result()
 
 
 # What they are asked for is a secret.
@@ -140,31 +155,160 @@ def test_every_command_has_json(command: str) -> None:
     assert has(command, "json"), f"{command} has no --json"
 
 
+@pytest.fixture(scope="module")
+def nothing(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Answer]:
+    """No broker, no store, no key, no deployment in the folder, which DATA_DIR names."""
+    empty = tmp_path_factory.mktemp("empty")
+
+    def ask(command: str) -> Answer:
+        (folder := empty / command.replace(" ", "-")).mkdir()
+        answer = run(command, "--json", *required(command), folder=folder, environment={
+            "IDENTITYBUS_APPS": str(APPS), "DATA_DIR": str(folder / "data")})
+        assert not (folder / ".identitybus").exists(), "DATA_DIR is not what it works in"
+        return answer
+
+    return together(list(COMMANDS), ask)
+
+
 @pytest.mark.parametrize("command", COMMANDS)
-def test_where_nothing_is(command: str, tmp_path: Path) -> None:
-    """No broker, no store, no key, no deployment in the folder."""
-    folder = ("--data-dir", str(tmp_path)) if has(command, "data-dir") else ()
-    answer = run(command, "--json", *folder, *required(command), environment={"IDENTITYBUS_APPS": str(APPS)})
+def test_where_nothing_is(command: str, nothing: Callable[[str], Answer]) -> None:
+    answer = nothing(command)
     follows_the_rules(command, answer)
+    # Where a folder is told, it is this one.
+    assert ".identitybus" not in answer.stderr.replace("`identitybus up`", ""), answer
+    if command in {"salts", "explain", "rekey", "migrate"}:
+        assert answer.returncode == 78 and re.search(r"no store.* in \S+/data, and DATABASE_URL is not set\.", answer.stderr), answer
+
+
+@pytest.fixture(scope="module")
+def nobody(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Answer]:
+    """Nobody answers at the addresses of the environment."""
+    empty = tmp_path_factory.mktemp("empty")
+
+    def ask(command: str) -> Answer:
+        return run(
+            command, "--json", *(GOOD.get(command) or required(command)), folder=empty, environment={
+                "IDENTITYBUS_APPS": str(APPS), "KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1", "HTTP_PORT": "1",
+                "DATABASE_URL": "postgresql://me:a-password@127.0.0.1:1/x",
+                "IDENTITYBUS_INTERNAL_KEY": "0123456789abcdef" * 2})
+
+    return together(sorted(set(COMMANDS) - {"up"}), ask)
 
 
 @pytest.mark.parametrize("command", sorted(set(COMMANDS) - {"up"}))
-def test_where_nobody_answers(command: str, tmp_path: Path) -> None:
-    folder = ("--data-dir", str(tmp_path)) if has(command, "data-dir") else ()
-    good = GOOD.get(command) or required(command)
-    answer = run(command, "--json", *folder, *good, environment={
-        "IDENTITYBUS_APPS": str(APPS), "KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1", "HTTP_PORT": "1",
-        "DATABASE_URL": "postgresql://me:a-password@127.0.0.1:1/x", "IDENTITYBUS_INTERNAL_KEY": "0123456789abcdef" * 2})
+def test_where_nobody_answers(command: str, nobody: Callable[[str], Answer]) -> None:
+    answer = nobody(command)
     follows_the_rules(command, answer)
     assert "a-password" not in answer.stdout + answer.stderr
 
 
+@pytest.fixture(scope="module")
+def well(deployment: Deployment) -> Callable[[str], Answer]:
+    """All is there. DATA_DIR, or DATABASE_URL, says where the stores are."""
+    environment = deployment.environment() | {"IDENTITYBUS_APPS": str(APPS)}
+    return together(sorted(set(COMMANDS) - ENDLESS), lambda command: run(
+        command, "--json", *(GOOD.get(command) or required(command)), environment=environment))
+
+
 @pytest.mark.parametrize("command", sorted(set(COMMANDS) - ENDLESS))
-def test_where_all_is_well(command: str, deployment: Deployment) -> None:
-    folder = ("--data-dir", deployment.database.environment()["DATA_DIR"]) if has(command, "data-dir") else ()
-    good = GOOD.get(command) or required(command)
-    answer = run(command, "--json", *folder, *good, environment=deployment.environment() | {"IDENTITYBUS_APPS": str(APPS)})
+def test_where_all_is_well(command: str, well: Callable[[str], Answer]) -> None:
+    answer = well(command)
     follows_the_rules(command, answer)
+    if command in {"salts", "settings", "check-config", "token", "derive-keys"}:
+        assert answer.returncode == 0, answer
+
+
+# What all of a kind have
+
+
+def test_an_option_is_there_where_it_is_used() -> None:
+    kafka = {command for command in COMMANDS if has(command, "bootstrap-servers")}
+    assert {command for command in COMMANDS if has(command, "debug-kafka")} == kafka - {"up"} | {"chaos"}
+    assert kafka & {"explain", "rekey", "salts", "migrate", "sign", "token", "verify-token", "settings"} == set()
+    assert {command for command in COMMANDS if has(command, "data-dir")} >= {
+        "up", "probe", "explain", "rekey", "salts", "migrate", "doctor", "sign", "send"}
+    assert {command for command in COMMANDS if has(command, "apps")} & {"salts", "migrate", "probe"} == set()
+
+
+def test_texts_name_only_options_that_there_are() -> None:
+    known = {name for command in COMMANDS for argument in COMMANDS[command] for name in names(argument)}
+    for command in COMMANDS:
+        own = set(re.findall(r"--([a-z][a-z-]+)", tool(*command.split(), "--help", environment={}).stdout))
+        assert own <= known, command
+
+
+@pytest.mark.parametrize(("line", "path"), [
+    (("dlq", "replay"), "dlq replay"), (("dlq", "dismiss"), "dlq dismiss"), (("dlq", "show"), "dlq show"),
+    (("dlq", "replay", "--all", "--no-questions"), "dlq replay"), (("dlq", "edit", "--no-such"), "dlq edit"),
+    (("send",), "send"), (("probe",), "probe"), (("watch", "--since", "1m", "--from-beginning"), "watch"),
+])
+def test_a_hint_names_the_whole_command(line: tuple[str, ...], path: str) -> None:
+    answer = tool(*line, environment={})
+    assert (answer.returncode, answer.stdout) == (64, ""), answer
+    assert f"See 'identitybus {path} --help'" in answer.stderr and f"Usage: identitybus {path} " in answer.stderr
+
+
+def test_data_dir_is_the_folder_unless_one_is_given(tmp_path: Path) -> None:
+    named, given = tmp_path / "named", tmp_path / "given"
+    (named / "health").parent.mkdir()
+    (named / "health").write_text("link http://127.0.0.1:1\n")
+    environment = {"DATA_DIR": str(named)}
+    answer = tool("probe", "live", "--service", "link", environment=environment)
+    assert answer.returncode == 69 and "http://127.0.0.1:1 does not answer" in answer.stderr
+    answer = tool("probe", "live", "--service", "link", "--data-dir", given, environment=environment)
+    assert answer.returncode == 69 and f"{given}/health does not say where link is" in answer.stderr
+    answer = tool("salts", "--data-dir", given, environment=environment)
+    assert answer.returncode == 78 and f"in {given}, and DATABASE_URL is not set" in answer.stderr
+
+
+DEBUGGED = {
+    "send": [*GOOD["send"], "--force"], "watch": GOOD["watch"], "doctor": [], "topics": [], "dlq list": [],
+    "dlq show": ["link/0@0"]}
+
+
+@pytest.mark.parametrize("command", DEBUGGED)
+def test_librdkafka_speaks_when_it_is_asked_to(command: str) -> None:
+    """On standard error, without the password. Otherwise `follows_the_rules` sees that it is silent."""
+    answer = run(command, "--json", "--debug-kafka", *DEBUGGED[command], environment={
+        "IDENTITYBUS_APPS": str(APPS), "KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1", "KAFKA_SECURITY_PROTOCOL": "SASL_PLAINTEXT",
+        "KAFKA_SASL_MECHANISM": "PLAIN", "KAFKA_SASL_USERNAME": "me", "KAFKA_SASL_PASSWORD": "a-password",
+        "IDENTITYBUS_INTERNAL_KEY": "0123456789abcdef" * 2})
+    assert re.search(r"^librdkafka  debug  \w+  .*127\.0\.0\.1:1", answer.stderr, re.MULTILINE), answer.stderr[:3000]
+    assert "a-password" not in answer.stderr and "\x1b" not in answer.stderr
+    for line in answer.stdout.splitlines():
+        assert isinstance(json.loads(line), dict), line
+
+
+SECRETS = sorted(
+    json.loads(line)["file"] for line in tool("settings", "--json", environment={}).stdout.splitlines()
+    if json.loads(line).get("file"))
+READERS = [
+    ("settings",), ("doctor",), ("salts",), ("derive-keys", "--for", "gateway"), ("sign", "--topic", "x", "--app", "demo",
+     "--key-id", "internal"), ("watch", "--until", "now", "--from-beginning"), ("migrate",), ("explain", "x", "--app", "demo")]
+
+
+@pytest.mark.parametrize("variable", SECRETS)
+def test_a_secret_in_the_place_of_its_path_is_not_shown(variable: str, tmp_path: Path) -> None:
+    kinds = ["hunter2-hunter2-hunter2-hunter2-x", "/hunter2/hunter2", "postgresql://me:hunter2@h/x"]
+    assert len(SECRETS) >= 2 * len(kinds)
+    secret = kinds[SECRETS.index(variable) % len(kinds)]
+    environment = {
+        "KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1", "IDENTITYBUS_APPS": str(APPS), "DATA_DIR": str(tmp_path), variable: secret}
+
+    def ask(program: tuple[str, ...]) -> str:
+        answer = subprocess.run(
+            [binary(program[0]), *program[1:]], env=clean_environment() | environment, capture_output=True,
+            stdin=subprocess.DEVNULL, timeout=60)
+        return (answer.stdout + answer.stderr).decode()
+
+    programs: list[tuple[str, ...]] = [("identitybus", *line) for line in READERS]
+    if variable not in {"IDENTITYBUS_EVENTS_KEYS_FILE", "IDENTITYBUS_GATEWAY_KEYS_FILE"}:
+        programs.append(("identitybus-verification",))
+    if variable in {"IDENTITYBUS_GATEWAY_KEYS_FILE", "IDENTITYBUS_INTERNAL_KEY_FILE"}:
+        programs.append(("identitybus-gateway",))
+    said = list(POOL.map(ask, programs))
+    assert all("hunter2" not in text for text in said), said
+    assert f"names no file in {'/' if secret.startswith('/') else 'the working folder'}: " in said[0]
 
 
 # --version
@@ -247,9 +391,10 @@ def test_completions_can_be_read_by_their_shell(shell: str, tmp_path: Path) -> N
 class Health(BaseHTTPRequestHandler):
     status = 200
     checks: list[dict[str, Any]] = []
+    own: dict[str, Any] = {"identitybus": "link"}
 
     def do_GET(self) -> None:
-        body = json.dumps({"status": "x", "checks": self.checks}).encode()
+        body = json.dumps({"status": "ok", "checks": self.checks} | self.own).encode()
         self.send_response(self.status if self.path == "/readyz" else 200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -291,6 +436,25 @@ def test_probe_tells_what_fails(health: tuple[type[Health], str], tmp_path: Path
     answer = tool("probe", "ready", address, "--json", environment={})
     assert answer.returncode == 3 and json.loads(answer.stdout)["checks"][1]["name"] == "broker"
     assert tool("probe", "live", address, environment={}).returncode == 0
+
+
+@pytest.mark.parametrize("own", [{}, {"identitybus": None}, {"identitybus": True}, {"service": "link"}])
+def test_probe_believes_only_programs_of_ours(health: tuple[type[Health], str], own: dict[str, Any]) -> None:
+    kind, address = health
+    kind.own = own
+    for kind.status in (200, 503):
+        for question in ("live", "ready"):
+            answer = tool("probe", question, address, "--json", environment={})
+            assert (answer.returncode, answer.stdout) == (69, ""), answer
+            assert f"{address} answers, but is no program of IdentityBus." in answer.stderr and "HTTP_PORT" in answer.stderr
+
+
+def test_probe_tells_one_service_from_another(health: tuple[type[Health], str], tmp_path: Path) -> None:
+    _, address = health
+    (tmp_path / "health").write_text(f"user {address}\n")
+    answer = tool("probe", "live", "--service", "user", "--data-dir", tmp_path, environment={})
+    assert (answer.returncode, answer.stdout) == (69, "")
+    assert f"{address} answers, but is link, and not user." in answer.stderr
 
 
 def test_probe_where_nobody_answers(tmp_path: Path) -> None:

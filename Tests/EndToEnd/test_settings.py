@@ -78,8 +78,10 @@ def test_values_are_shown_and_secrets_are_not(tmp_path: Path) -> None:
         "BATCH_SIZE": "7", "DATABASE_URL": "postgresql://me:hush-hush@db/x", "KAFKA_SASL_PASSWORD": "hush-hush",
         "KAFKA_SASL_MECHANISM": "PLAIN", "IDENTITYBUS_INTERNAL_KEY_FILE": str(tmp_path / "key"),
         "KAFKA_CONSUMER_FETCH_WAIT_MAX_MS": "10", "PGPASSWORD": "hush-hush", "PGSSLROOTCERT": "/ca.pem"}
-    for arguments in ((), ("--set",), ("--json",), ("--json", "--set"), ("DATABASE_URL",), ("KAFKA_SASL_PASSWORD",)):
-        answer = tool("settings", *arguments, environment=environment)
+    lines = [(), ("--set",), ("--json",), ("--json", "--set"), ("DATABASE_URL",), ("KAFKA_SASL_PASSWORD",)]
+    with ThreadPoolExecutor() as pool:
+        answers = list(pool.map(lambda line: tool("settings", *line, environment=environment), lines))
+    for answer in answers:
         assert answer.returncode == 0 and answer.stderr == "", answer
         assert "hush" not in answer.stdout and "nobody-may-see" not in answer.stdout
     rows = settings(environment, "--set")
@@ -103,9 +105,65 @@ def test_what_is_wrong_here_is_told(tmp_path: Path) -> None:
         "             LOOPS: 65 is not a whole number from 1 to 64",
         "             docs/operations.md says what each is for in full."]
     rows = settings({"IDENTITYBUS_SALTS_FILE": "/none"}, "--set", status=78)
-    assert rows["IDENTITYBUS_SALTS"]["problem"].endswith("/none cannot be read: no such file or directory")
+    assert rows["IDENTITYBUS_SALTS"]["problem"].startswith("names no file in /: no such file or directory")
     answer = tool("settings", "BATCH_SIZ", environment={})
     assert answer.returncode == 64 and "there is no setting BATCH_SIZ. Did you mean BATCH_SIZE?" in answer.stderr
+
+
+KEY = "0123456789abcdef" * 2
+MISTAKES = {
+    "GATEWAY_PORT": {"GATEWAY_PORT": "65536"},
+    "GATEWAY_REPLY_TIMEOUT_MS": {"GATEWAY_REPLY_TIMEOUT_MS": "99"},
+    "GATEWAY_TRUSTED_PROXIES": {"GATEWAY_TRUSTED_PROXIES": "10.0.0.0/8,nonsense"},
+    "GATEWAY_LOG_CLIENTS": {"GATEWAY_LOG_CLIENTS": "perhaps"},
+    "GATEWAY_TLS_CERTIFICATE": {"GATEWAY_TLS_KEY": "/none"},
+    "GATEWAY_TLS_KEY": {"GATEWAY_TLS_CERTIFICATE": "/none"},
+    "GATEWAY_TLS_CERTIFICATE, both": {"GATEWAY_TLS_CERTIFICATE": "/none", "GATEWAY_TLS_KEY": "/none"},
+    "GATEWAY_PORT, taken": {"GATEWAY_PORT": "18080", "HTTP_PORT": "18080"},
+    "IDENTITYBUS_GATEWAY_KEYS": {"IDENTITYBUS_INTERNAL_KEY": "", "IDENTITYBUS_GATEWAY_KEYS": "hush-hush"},
+    "IDENTITYBUS_GATEWAY_KEYS, and the internal key": {"IDENTITYBUS_GATEWAY_KEYS": "hush-hush"},
+    "KAFKA_CONSUMER_FETCH_WAIT_MAX_MS": {"KAFKA_CONSUMER_FETCH_WAIT_MAX_MS": "soon"},
+}
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_what_stops_the_gateway_is_found_before(case: str) -> None:
+    """By `settings` and by the doctor, in the words of the gateway."""
+    variable = case.partition(",")[0]
+    environment = {
+        "KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1", "IDENTITYBUS_INTERNAL_KEY": KEY,
+        "IDENTITYBUS_APPS": str(REPOSITORY / "config" / "apps.yaml")} | MISTAKES[case]
+    with ThreadPoolExecutor() as pool:
+        started = pool.submit(
+            subprocess.run, [binary("identitybus-gateway")], env=clean_environment() | environment, capture_output=True,
+            text=True, timeout=60)
+        told = pool.submit(tool, "settings", "--set", "--json", environment=environment)
+        as_gateway = pool.submit(tool, "settings", "--as", "gateway", environment=environment)
+        doctor = pool.submit(tool, "doctor", "--as", "gateway", "--json", environment=environment)
+    start = started.result()
+    assert start.returncode == 78 and start.stderr.startswith(f"identitybus-gateway: {variable}: "), start
+    words = start.stderr.removeprefix(f"identitybus-gateway: {variable}: ").rstrip("\n")
+    rows = {row["name"]: row for row in map(json.loads, told.result().stdout.splitlines())}
+    assert told.result().returncode == 78 and rows[variable]["problem"] == words, told.result()
+    assert as_gateway.result().returncode == 78 and f"{variable}: {words}\n" in as_gateway.result().stderr
+    findings = [json.loads(line) for line in doctor.result().stdout.splitlines()]
+    assert [(f["level"], f["subject"], f["message"]) for f in findings if f["id"] == "config.settings"] == [
+        ("fail", variable, f"{variable} {words}")], findings
+    said = [start.stderr, *(text for answer in (told, as_gateway, doctor) for text in (
+        answer.result().stdout, answer.result().stderr))]
+    assert not any("hush" in text for text in said)
+
+
+def test_a_key_in_the_place_of_its_file_is_not_shown() -> None:
+    environment = {"GATEWAY_TLS_KEY": "-----BEGIN PRIVATE KEY-----\nhush-hush\n", "GATEWAY_TLS_CERTIFICATE": "/none"}
+    environment |= {"KAFKA_SSL_KEY_LOCATION": environment["GATEWAY_TLS_KEY"], "KAFKA_SECURITY_PROTOCOL": "SSL"}
+    for arguments in ((), ("--json",), ("--as", "gateway")):
+        answer = tool("settings", *arguments, environment=environment)
+        assert answer.returncode == 78 and "hush" not in answer.stdout + answer.stderr
+    answer = subprocess.run(
+        [binary("identitybus-gateway")], env=clean_environment() | environment | {
+            "KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1", "IDENTITYBUS_INTERNAL_KEY": KEY}, capture_output=True, text=True)
+    assert answer.returncode == 78 and "hush" not in answer.stderr and "KAFKA_SSL_KEY_LOCATION" in answer.stderr
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -26,7 +26,8 @@ import Testing
     ) async throws {
         let (ports, continuation) = AsyncStream.makeStream(of: Int.self)
         let server = HealthServer(
-            port: 0, health: health, metrics: metrics, logger: .quiet, onBound: { continuation.yield($0) })
+            program: "link", port: 0, health: health, metrics: metrics, logger: .quiet,
+            onBound: { continuation.yield($0) })
         let group = ServiceGroup(services: [server], logger: .quiet)
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask { try await group.run() }
@@ -44,7 +45,7 @@ import Testing
             for path in ["/livez", "/readyz", "/livez?verbose=1"] {
                 let reply = try #require(await HTTPProbe.send(path, port: port))
                 #expect(reply.status == "200")
-                #expect(reply.body == #"{"status":"ok"}"#)
+                #expect(reply.body == #"{"status":"ok","identitybus":"link"}"#)
                 #expect(reply.headers.contains("content-type: application/json"))
             }
             let metrics = try #require(await HTTPProbe.send("/metrics", port: port))
@@ -59,9 +60,11 @@ import Testing
                 #expect(reply.status == "405" && reply.headers.contains("\nallow: get, head\n"), "\(reply.headers)")
             }
             let unknown = try #require(await HTTPProbe.send("/livez", method: "FOO", port: port))
-            #expect(unknown.status == "501" && unknown.body.hasPrefix(#"{"status":"#))
+            #expect(
+                unknown.status == "501" && unknown.body.hasPrefix(#"{"status":"#)
+                    && unknown.body.hasSuffix(#","identitybus":"link"}"#))
             let head = try #require(await HTTPProbe.send("/readyz", method: "HEAD", port: port))
-            #expect(head.status == "200" && head.body.isEmpty && head.headers.contains("content-length: 15"))
+            #expect(head.status == "200" && head.body.isEmpty && head.headers.contains("content-length: 36"))
             #expect(await HTTPProbe.send("/x", method: "HEAD", port: port)?.body == "")
         }
     }
@@ -77,7 +80,8 @@ import Testing
             #expect(ready.status == "200")
             #expect(
                 ready.body
-                    == #"{"status":"ok","checks":[{"name":"database","ok":true},{"name":"apps","ok":false}]}"#)
+                    == #"{"status":"ok","identitybus":"link","checks":[{"name":"database","ok":true},{"name":"apps","ok":false}]}"#
+            )
         }
     }
 
@@ -94,11 +98,12 @@ import Testing
         try await withServer(health: { report }) { port in
             let live = try #require(await HTTPProbe.send("/livez", port: port))
             #expect(live.status == "503")
-            #expect(live.body == #"{"status":"unavailable","checks":[{"name":"loop","ok":false}]}"#)
+            #expect(
+                live.body == #"{"status":"unavailable","identitybus":"link","checks":[{"name":"loop","ok":false}]}"#)
             let ready = try #require(await HTTPProbe.send("/readyz", port: port))
             #expect(ready.status == "503")
             #expect(
-                ready.body == #"{"status":"unavailable","checks":["#
+                ready.body == #"{"status":"unavailable","identitybus":"link","checks":["#
                     + #"{"name":"database","ok":false,"detail":"connection \"refused\"\n","since":"2030-01-31T12:00:00.000Z"},"#
                     + #"{"name":"kafka","ok":true,"detail":"3 partitions"},"#
                     + #"{"name":"turns","ok":false,"because":["database"]}]}"#)
@@ -230,7 +235,7 @@ import Testing
             reply.withLock { $0 = request }
             _ = await started.first { _ in true }
         }
-        #expect(await reply.withLock { $0 }?.value?.body == #"{"status":"ok"}"#)
+        #expect(await reply.withLock { $0 }?.value?.body == #"{"status":"ok","identitybus":"link"}"#)
     }
 
     // MARK: Connections
@@ -348,7 +353,8 @@ import Testing
 
     @Test func shutdownBeforeTheServerRuns() async throws {
         for _ in 0..<20 {
-            let server = HealthServer(port: 0, health: { HealthReport() }, metrics: { "" }, logger: .quiet)
+            let server = HealthServer(
+                program: "link", port: 0, health: { HealthReport() }, metrics: { "" }, logger: .quiet)
             let group = ServiceGroup(services: [server], logger: .quiet)
             async let running: Void = group.run()
             await group.triggerGracefulShutdown()
@@ -359,7 +365,7 @@ import Testing
     @Test func aTakenPortIsAnError() async throws {
         try await withServer { port in
             let second = HealthServer(
-                port: port, health: { HealthReport() }, metrics: { "" }, logger: .quiet)
+                program: "link", port: port, health: { HealthReport() }, metrics: { "" }, logger: .quiet)
             await #expect(throws: (any Error).self) { try await second.run() }
             #expect(await HTTPProbe.send("/livez", port: port)?.status == "200")
         }
@@ -368,7 +374,7 @@ import Testing
     @Test func cancellationEndsTheServer() async throws {
         let (ports, continuation) = AsyncStream.makeStream(of: Int.self)
         let server = HealthServer(
-            port: 0, health: { HealthReport() }, metrics: { "" }, logger: .quiet,
+            program: "link", port: 0, health: { HealthReport() }, metrics: { "" }, logger: .quiet,
             onBound: { continuation.yield($0) })
         let task = Task { try await server.run() }
         let port = try #require(await ports.first { _ in true })
@@ -396,7 +402,7 @@ import Testing
         for _ in 0..<20 {
             let (ports, continuation) = AsyncStream.makeStream(of: Int.self)
             let server = HealthServer(
-                port: 0, health: { HealthReport() }, metrics: { "" }, logger: .quiet,
+                program: "link", port: 0, health: { HealthReport() }, metrics: { "" }, logger: .quiet,
                 onBound: { continuation.yield($0) })
             let task = Task { try await server.run() }
             let port = try #require(await ports.first { _ in true })

@@ -239,6 +239,11 @@ import Testing
             try read(["\(variable)_FILE": "/does/not/exist", variable: nil])
         }
         #expect(missing.variable == "\(variable)_FILE")
+        // The secret itself in the place of its path.
+        let swapped = try #require(throws: ConfigurationProblem.self) {
+            try read(["\(variable)_FILE": secret, variable: nil])
+        }
+        #expect(!swapped.description.contains("hunter2") && swapped.description.contains("Give the path of a file"))
     }
 
     /// Whatever a URL looks like, its password is in no message.

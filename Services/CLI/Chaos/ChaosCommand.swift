@@ -44,6 +44,8 @@ package struct ChaosCommand: ParsableCommand {
     @Flag(help: "Print the report as one JSON line, and what happens meanwhile to standard error.")
     var json = false
 
+    @OptionGroup var debugging: KafkaDebugging
+
     package init() {}
 
     package func validate() throws {
@@ -91,7 +93,7 @@ package struct ChaosCommand: ParsableCommand {
     private func start() throws -> ChaosGround {
         var ground: ChaosGround?
         do {
-            let made = try ChaosGround.make()
+            let made = try ChaosGround.make(debugging)
             ground = made
             try made.prepare()
             return made

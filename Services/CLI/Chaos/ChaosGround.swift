@@ -34,11 +34,11 @@ final class ChaosGround {
     var storeName: String { isPostgreSQL ? "PostgreSQL" : "SQLite (no DATABASE_URL)" }
 
     /// Nothing is made yet: ``prepare()`` does that.
-    static func make() throws -> ChaosGround {
-        try ChaosGround(id: (0..<4).map { _ in UInt8.random(in: 0...255) }.hex)
+    static func make(_ debugging: KafkaDebugging) throws -> ChaosGround {
+        try ChaosGround(id: (0..<4).map { _ in UInt8.random(in: 0...255) }.hex, debugging)
     }
 
-    private init(id: String) throws {
+    private init(id: String, _ debugging: KafkaDebugging) throws {
         let name = "identitybus-chaos-\(id)"
         let schemas = "identitybus_chaos_\(id)_"
         let topics = Topics(prefix: "\(name).")
@@ -69,7 +69,7 @@ final class ChaosGround {
         database = try url.map { try PostgreSQLDatabase(url: $0, schema: "\(schemas)control", logger: .silent) }
         broker = isEmbedded ? try EmbeddedBroker(topics: specs, logger: .quiet) : nil
         if let broker { environment["KAFKA_BOOTSTRAP_SERVERS"] = broker.bootstrapServers }
-        kafka = try KafkaConfiguration(environment: environment)
+        kafka = try KafkaConfiguration(environment: debugging.begin(environment))
         self.name = name
         self.schemas = schemas
         self.topics = topics

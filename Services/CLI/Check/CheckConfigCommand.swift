@@ -73,8 +73,7 @@ struct CheckConfigCommand: ParsableCommand {
         }
         return AppsFile.check(
             text, path: path, weakSecrets: try settings.choice("IDENTITYBUS_WEAK_SECRETS", default: .refuse),
-            internalKeys: try DeploymentKeys(environment: settings).internalKeys, readsSecrets: !withoutSecretFiles,
-            now: .now)
+            keys: try DeploymentKeys(environment: settings), readsSecrets: !withoutSecretFiles, now: .now)
     }
 
     // MARK: Shown

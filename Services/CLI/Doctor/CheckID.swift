@@ -98,7 +98,7 @@ enum CheckID: String, CaseIterable, Sendable {
         case .twice: "a variable and its _FILE are both set"
         case .unknownVariable: "a variable is set that looks like a setting, and nothing reads it"
         case .internalKey: "the internal key has fewer than 32 bytes"
-        case .apps: "the apps file cannot be read, or would be refused"
+        case .apps: "the apps file cannot be read, or would be refused; or has what should not stay so"
         case .weakSecret: "a secret of the apps file is short, or one of a demo"
         case .keyExpiry: "an API key ends within 14 days"
         case .kafkaReachable:

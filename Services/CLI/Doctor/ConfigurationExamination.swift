@@ -50,24 +50,16 @@ struct ConfigurationExamination {
     }
 
     private mutating func read() {
-        var problems: [Finding] = []
-        while configuration == nil, problems.count < 20 {
-            do {
-                configuration = try ServiceConfiguration(
-                    environment: environment, service: service,
-                    derived: service == Role.gateway.name ? .gateway : nil)
-            } catch {
-                let (variable, words) = Self.words(error)
-                problems.append(
-                    .fail(
-                        .settings, "\(variable) \(words)", subject: variable,
-                        fix: Self.advice(variable)))
-                guard mend(variable) else { break }
-            }
+        let reading = SettingsReading(environment, of: service)
+        findings += reading.mistakes.map { mistake in
+            .fail(
+                .settings, "\(mistake.variable) \(mistake.words)", subject: mistake.variable,
+                fix: Self.advice(mistake.variable))
         }
-        findings += problems
-        guard let configuration else { return }
-        if problems.isEmpty {
+        (isKafkaUnknown, isDatabaseUnknown) = (reading.isKafkaUnknown, reading.isDatabaseUnknown)
+        guard let configuration = reading.configuration else { return }
+        self.configuration = configuration
+        if reading.mistakes.isEmpty {
             let count = environment.keys.count { name in Self.isOurs(name) }
             let fromFiles = environment.keys.count { Self.isOurs($0) && $0.hasSuffix("_FILE") }
             let files = fromFiles == 0 ? "" : ", \(fromFiles) of them name\(fromFiles == 1 ? "s a file" : " files")"
@@ -82,34 +74,6 @@ struct ConfigurationExamination {
             "Set it; or start `identitybus up` here, or name its folder with --data-dir."
         default: "docs/operations.md lists the settings and what each may be."
         }
-    }
-
-    private static func words(_ error: any Error) -> (variable: String, words: String) {
-        switch error {
-        case let problem as ConfigurationProblem: (problem.variable, problem.problem)
-        case let problem as KafkaConfigurationError: (problem.variable, problem.message)
-        default: ("the environment", "\(error)")
-        }
-    }
-
-    /// Takes away what is wrong, or puts something in the place of what is missing, so that the rest can be read.
-    /// - Returns: whether that changed anything.
-    private mutating func mend(_ variable: String) -> Bool {
-        if variable.hasPrefix("KAFKA_") { isKafkaUnknown = true }
-        if variable.hasPrefix("DATABASE_") || variable.hasPrefix("SQLITE_") { isDatabaseUnknown = true }
-        let before = environment
-        for name in [variable, "\(variable)_FILE"] { environment[name] = nil }
-        if environment != before, variable != "KAFKA_BOOTSTRAP_SERVERS" { return true }
-        switch variable {
-        case "KAFKA_BOOTSTRAP_SERVERS": environment[variable] = "127.0.0.1:1"
-        case _ where variable.hasPrefix("KAFKA_"):
-            environment = environment.filter { !$0.key.hasPrefix("KAFKA_") || $0.key == "KAFKA_BOOTSTRAP_SERVERS" }
-        case _ where variable.hasPrefix("IDENTITYBUS_"):
-            environment["IDENTITYBUS_PREVIOUS_INTERNAL_KEYS"] = nil
-            environment["IDENTITYBUS_TRUST"] = Authenticator.Trust.cluster.rawValue
-        default: break
-        }
-        return environment != before
     }
 
     private static func isOurs(_ name: String) -> Bool {
@@ -140,6 +104,7 @@ struct ConfigurationExamination {
                     .apps,
                     "\(path)  \(apps.count) app\(apps.count == 1 ? "" : "s"), \(keys) key\(keys == 1 ? "" : "s"), digest "
                         + source.digest.prefix(6), subject: path))
+            findings += apps.remarks.map { .warn(.apps, $0, subject: path) }
             self.apps = apps
             look(at: apps, path)
         } catch {

@@ -14,8 +14,8 @@ struct ExplainCommand: ParsableCommand {
         discussion: """
             Takes an install, an external id, a userId, an MPID, an e-mail or another identity value, or a device. \
             Prints what the services' stores hold about it now, then the commands that led there, the oldest first, \
-            each with its outcome, its events and the rule that decided. Reads the stores under --data-dir, or those \
-            of $DATABASE_URL; it never writes. What it prints is personal data. Exit status 3: nothing is known.
+            each with its outcome, its events and the rule that decided. Reads the stores of $DATABASE_URL, or without \
+            it those under --data-dir; it never writes. What it prints is personal data. Exit status 3: nothing is known.
             """)
 
     @Argument(help: "The id.")
@@ -30,21 +30,22 @@ struct ExplainCommand: ParsableCommand {
     @Flag(help: "Print one JSON line for each fact and each command.")
     var json = false
 
-    @OptionGroup var deployment: Deployment
+    @OptionGroup var files: DeploymentFiles
 
     func validate() throws {
         guard !id.isEmpty else { throw ValidationError("the id is empty") }
     }
 
     func run() throws {
-        let stores = try StoreReader.all(dataDirectory: deployment.dataDir)
-        guard !stores.isEmpty else { throw StoreReader.noStore(deployment.dataDir, "no store") }
+        let places = try Stores(files.folder)
+        let stores = try places.readers()
+        guard !stores.isEmpty else { throw places.missing("no store") }
         var walk = IdentityWalk(app: app, stores: stores)
         try walk.start(from: id)
         let story = try InboxStory(app: app, stores: stores).tell(walk.ids, limit: limit)
         guard !walk.facts.isEmpty || !story.isEmpty else {
             // A mistyped app is no unknown id.
-            try deployment.refuseUnknown(AppID(app))
+            try files.apps.refuseUnknown(AppID(app))
             throw Problem(
                 .refused, "app \(app) knows nothing of \(id).",
                 "Commands that were refused before they reached a store are dead letters: "

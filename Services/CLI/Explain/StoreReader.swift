@@ -3,7 +3,6 @@
 import Foundation
 import GRDB
 import Logging
-import Runtime
 import Storage
 import Supervision
 
@@ -16,18 +15,6 @@ struct StoreReader {
 
     let service: String
     private let engine: Engine
-
-    /// The stores there are: those of $DATABASE_URL, else the files in the folder.
-    static func all(dataDirectory: String) throws -> [StoreReader] {
-        let settings = EnvironmentSettings(ProcessInfo.processInfo.environment)
-        let schemas = try ServiceConfiguration.schemas(settings)
-        if let url = try settings.secret("DATABASE_URL") { return try all(url: url, schemas: schemas) }
-        return try serviceNames.compactMap { service in
-            let path = "\(dataDirectory)/\(service).sqlite"
-            guard FileManager.default.fileExists(atPath: path) else { return nil }
-            return try StoreReader(service: service, file: path)
-        }
-    }
 
     /// - Throws: `Problem` that names the file, where SQLite cannot read it.
     init(service: String, file path: String) throws {
@@ -68,8 +55,8 @@ struct StoreReader {
         self.engine = engine
     }
 
-    /// Looks in the catalogue first: tables that one may not read look as if they were missing.
-    private static func all(url: String, schemas: String) throws -> [StoreReader] {
+    /// Those that a database has. Looks in the catalogue first: tables that one may not read look as if they were missing.
+    static func all(url: String, schemas: String) throws -> [StoreReader] {
         let catalogue = try PostgreSQLDatabase(url: url, schema: "pg_catalog", makesSchema: false, logger: .quiet)
         defer { catalogue.close() }
         return try serviceNames.compactMap { service in
@@ -92,19 +79,6 @@ struct StoreReader {
                 url: url, schema: schemas + service, makesSchema: false, logger: .quiet)
             return StoreReader(service: service, engine: .postgresql(database))
         }
-    }
-
-    /// Says where a store was looked for.
-    static func noStore(_ dataDirectory: String, _ what: String) -> Problem {
-        let settings = EnvironmentSettings(ProcessInfo.processInfo.environment)
-        if let url = try? settings.secret("DATABASE_URL"), !url.isEmpty {
-            return Problem(
-                .setting, "\(what) in the database of DATABASE_URL.",
-                "Its services make it when they start. DATABASE_SCHEMA_PREFIX must be theirs.")
-        }
-        return Problem(
-            .setting, "\(what) in \(dataDirectory), and DATABASE_URL is not set.",
-            "Set it, or --data-dir to the folder of `identitybus up`.")
     }
 
     var databaseEngine: SQLEngine {

@@ -40,7 +40,7 @@ struct MigrateCommand: ParsableCommand {
     @Flag(help: "Print each store, and each role, as one JSON line.")
     var json = false
 
-    @OptionGroup var deployment: Deployment
+    @OptionGroup var folder: DataFolder
 
     /// A service's store, and what there is to do.
     private struct Store {
@@ -89,16 +89,14 @@ struct MigrateCommand: ParsableCommand {
     // MARK: Stores
 
     private func stores(_ names: [String], _ roles: ServiceRoles) throws -> [Store] {
-        let settings = EnvironmentSettings(ProcessInfo.processInfo.environment)
-        let url = try settings.secret("DATABASE_URL")
-        let schemas = try ServiceConfiguration.schemas(settings)
-        if url == nil, !grant.isEmpty {
+        let stores = try Stores(folder)
+        if !stores.arePostgreSQL, !grant.isEmpty {
             throw Problem(
                 .usage, "--grant is for roles of PostgreSQL, and DATABASE_URL is not set.",
                 "SQLite's files belong to who made them.")
         }
         let found = try services.filter { names.contains($0.name) }.compactMap { service -> Store? in
-            guard let database = try open(service.name, url, schemas) else { return nil }
+            guard let database = try stores.open(service.name) else { return nil }
             let role = roles[service.name]
             do {
                 let state = try database.transaction { transaction in
@@ -111,21 +109,8 @@ struct MigrateCommand: ParsableCommand {
                 throw Problem(.noRight, "\(error.message).", "Run this as the owner of the database.")
             }
         }
-        guard !found.isEmpty else { throw StoreReader.noStore(deployment.dataDir, "no store") }
+        guard !found.isEmpty else { throw stores.missing("no store") }
         return found
-    }
-
-    private func open(_ service: String, _ url: String?, _ schemas: String) throws -> (any SQLDatabase)? {
-        if let url {
-            return try PostgreSQLDatabase(url: url, schema: schemas + service, makesSchema: false, logger: .quiet)
-        }
-        let path = "\(deployment.dataDir)/\(service).sqlite"
-        guard FileManager.default.fileExists(atPath: path) else { return nil }
-        do {
-            return try SQLiteDatabase(path: path)
-        } catch {
-            throw Problem(.usage, "\(error.message).", "Stop the \(service) service first.")
-        }
     }
 
     /// - Throws: `Problem` where this role may not do what is to be done, with what would let it.

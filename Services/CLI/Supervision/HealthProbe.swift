@@ -9,8 +9,10 @@ package enum HealthProbe {
     /// What was answered.
     package struct Answer {
         package var status: Int
-        /// The list of checks, where the answer has one.
+        /// What it says; has the list of checks, where the answer has one.
         package var report: JSONValue?
+        /// What program of ours it is: a service, or `gateway`. `nil`: something else answers there.
+        package var program: String? { report?["identitybus"]?.stringValue }
     }
 
     /// Why there is no answer, in words for people.
@@ -21,7 +23,7 @@ package enum HealthProbe {
     /// What keeps the service from being ready, the first cause first; `nil` when `GET /readyz` answers 200 within a second.
     /// - Parameter address: as a child reports it, `http://host:port`.
     package static func problem(_ address: String?) -> String? {
-        guard let address, let answer = try? ask(address, "/readyz", within: 1) else {
+        guard let address, let answer = try? ask(address, "/readyz", within: 1), answer.program != nil else {
             return "it does not answer at /readyz"
         }
         if answer.status == 200 { return nil }

@@ -85,7 +85,11 @@ extension Problem {
         case let problem as Problem: self = problem
         case let problem as KafkaConfigurationError: self = .setting("\(problem)")
         case let problem as ConfigurationProblem: self = .setting("\(problem)")
-        case let problem as AppsFile.Problem: self.init(.setting, "\(problem)")
+        case let problem as AppsFile.Problem:
+            self.init(
+                .setting, "\(problem)",
+                "--apps, or IDENTITYBUS_APPS, names the apps file. All that is wrong in it: identitybus check-config FILE"
+            )
         case let problem as SchemaMismatch: self.init(.setting, problem.description)
         case let failure as StorageError: self.init(failure)
         case let failure as KafkaError: self.init(failure, at: nil)

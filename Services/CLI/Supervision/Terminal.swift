@@ -3,7 +3,6 @@
 import Dispatch
 import Foundation
 import Glibc
-package import Logging
 import Observability
 import Synchronization
 package import WireJSON
@@ -68,15 +67,6 @@ package enum Terminal {
     /// Whether standard output takes colours where nobody has said so: on a terminal, unless NO_COLOR forbids it.
     package static var hasColours: Bool {
         isOutput && (ProcessInfo.processInfo.environment["NO_COLOR"] ?? "").isEmpty
-    }
-}
-
-extension Logger {
-    /// For the clients of short-lived commands: only what a person must know.
-    package static var quiet: Logger {
-        var logger = Logger(label: "identitybus.cli")
-        logger.logLevel = .error
-        return logger
     }
 }
 

@@ -50,7 +50,8 @@ final class SendThread {
         self.publishApps = publishApps
         self.publishTopics = publishTopics
         apps = try AppsSource(
-            path: configuration.appsPath, reading: .gateway, weakSecrets: configuration.weakSecrets, logger: logger)
+            path: configuration.appsPath, reading: .gateway, keys: configuration.keys,
+            weakSecrets: configuration.weakSecrets, logger: logger)
         producer = try Self.makeProducer(configuration, logger)
         admin = try KafkaAdmin(configuration: configuration.kafka, logger: logger)
     }

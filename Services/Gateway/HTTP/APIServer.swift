@@ -95,18 +95,25 @@ struct APIServer: Service {
             chain = try NIOSSLCertificate.fromPEMFile(files.certificateChain)
         } catch {
             throw ConfigurationProblem(
-                "GATEWAY_TLS_CERTIFICATE", "\(files.certificateChain) is not a readable PEM file of certificates")
+                "GATEWAY_TLS_CERTIFICATE",
+                "\(shown(files.certificateChain)) is not a readable PEM file of certificates")
         }
         let key: NIOSSLPrivateKey
         do {
             key = try NIOSSLPrivateKey(file: files.privateKey, format: .pem)
         } catch {
-            throw ConfigurationProblem("GATEWAY_TLS_KEY", "\(files.privateKey) is not a readable PEM file of a key")
+            throw ConfigurationProblem(
+                "GATEWAY_TLS_KEY", "\(shown(files.privateKey)) is not a readable PEM file of a key")
         }
         var configuration = TLSConfiguration.makeServerConfiguration(
             certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key))
         configuration.minimumTLSVersion = .tlsv12
         return configuration
+    }
+
+    /// What stands where a path should be may be the key itself.
+    private static func shown(_ path: String) -> String {
+        path.contains("-----BEGIN ") ? "its value is the text of a PEM file and not its path, so it" : path
     }
 
     /// The server's own lines are about single connections, and about an end that is said by who ends it.

@@ -23,6 +23,7 @@ package final class ClientHandle {
         let settings = try configuration.settings(for: role, groupID: groupID)
         callbacks.trouble = BrokerTrouble(
             bootstrapServers: configuration.bootstrapServers, lacksToken: settings.lacksToken)
+        callbacks.secrets = settings.filter(\.isHidden).map(\.value)
         pointer = try Self.create(role: role, settings: settings, callbacks: callbacks)
         self.callbacks = callbacks
     }
@@ -171,15 +172,17 @@ extension Duration {
 
 /// What librdkafka calls back into: the `opaque` of one client.
 ///
-/// `logger` and `trouble` are used from librdkafka's own threads. Everything else is touched only by the thread that polls the
-/// client, because librdkafka runs these callbacks inside its poll functions; the handlers are set before the first
-/// poll.
+/// `logger`, `trouble` and `secrets` are used from librdkafka's own threads. Everything else is touched only by the thread
+/// that polls the client, because librdkafka runs these callbacks inside its poll functions; the handlers are set before
+/// the first poll.
 package final class ClientCallbacks {
     typealias Rebalance = (rd_kafka_resp_err_t, UnsafeMutablePointer<rd_kafka_topic_partition_list_t>?) -> Void
 
     let logger: Logger
     /// Set once, before the client is made.
     var trouble = BrokerTrouble()
+    /// What no line may hold. Set once, before the client is made.
+    var secrets: [String] = []
     var statistics: StatisticsReporter?
     var deliveries: DeliveryCollector?
     var rebalance: Rebalance?
@@ -253,11 +256,12 @@ package final class ClientCallbacks {
         let inner = Logger.Level(syslog: level)
         let level = min(inner, .debug)
         guard level >= logger.logLevel else { return }
+        let words = secrets.reduce(String(cString: text)) { $0.replacing($1, with: "***") }
         logger.log(
             level: level, "librdkafka reports",
             metadata: [
                 "event": "librdkafka", "facility": "\(facility)", "severity": "\(inner)",
-                "text": "\(String(cString: text))",
+                "text": "\(words)",
             ])
     }
 }

@@ -161,6 +161,9 @@ struct ClientSetting {
 
     var isSecret: Bool { Self.isSecret(key) }
 
+    /// Whether its value is taken out of what librdkafka says. Names of users are what somebody looks for there.
+    var isHidden: Bool { isSecret && !key.contains("username") && !value.isEmpty }
+
     /// Whether a setting's value must never be shown. Rather too many than too few.
     static func isSecret(_ key: String) -> Bool {
         let marks = ["password", "secret", "username", "key.pem", "ssl.key", "token", "jaas", "oauthbearer.config"]

@@ -81,6 +81,11 @@ extension ClientSetting {
         guard Self.files[key] != nil, !value.isEmpty, !(key == "ssl.ca.location" && value == "probe") else {
             return nil
         }
+        if value.contains("-----BEGIN ") {
+            return KafkaConfigurationError(
+                variable: variable,
+                message: "is the text of a PEM file and not its path; write it to a file, and set its path")
+        }
         var status = stat()
         var number = access(value, R_OK) == 0 ? 0 : errno
         if number == 0, key != "ssl.ca.location", stat(value, &status) == 0, status.st_mode & S_IFMT == S_IFDIR {

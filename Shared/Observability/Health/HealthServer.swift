@@ -75,6 +75,8 @@ public struct HealthCheck: Sendable, Equatable {
 /// The HTTP server for operators: `GET /livez`, `/readyz` and `/metrics`.
 ///
 /// Guarantees:
+/// - Every JSON answer names the program in its member `identitybus`: by that `identitybus probe` knows that it asks one of
+///   ours.
 /// - A probe answers 200 when all of its checks are ok that are required (also when there are none) and otherwise 503.
 ///   `/readyz` always has the list of checks, `/livez` with 503. The report is taken anew for every request.
 /// - `run()` throws when the address cannot be bound. It returns after a graceful shutdown, when requests in progress
@@ -100,13 +102,14 @@ public struct HealthServer: Service {
     /// Describes the server; nothing is opened before `run()`.
     ///
     /// - Parameters:
+    ///   - program: `gateway`, or the service's name.
     ///   - host: The address to listen on. The answers carry no secrets, but are not meant for the world either.
     ///   - port: 0 lets the kernel choose.
     ///   - health: Takes the report of this moment.
     ///   - metrics: Gives the exposition, usually `registry.exposition()`.
     ///   - onBound: Gets the port that was bound.
     public init(
-        host: String = "127.0.0.1", port: Int, health: @escaping @Sendable () -> HealthReport,
+        program: String, host: String = "127.0.0.1", port: Int, health: @escaping @Sendable () -> HealthReport,
         metrics: @escaping @Sendable () -> String, logger: Logger, onBound: @escaping @Sendable (Int) -> Void = { _ in }
     ) {
         self.host = host
@@ -116,7 +119,7 @@ public struct HealthServer: Service {
         quiet.logLevel = .critical
         self.logger = quiet
         self.onBound = onBound
-        responder = HealthResponder(health: health, metrics: metrics)
+        responder = HealthResponder(program: program, health: health, metrics: metrics)
     }
 
     /// Serves until graceful shutdown or cancellation. To be called once, by a `ServiceGroup`.
@@ -132,12 +135,13 @@ public struct HealthServer: Service {
 
     private func serve() async throws {
         let onBound = onBound
+        let responder = responder
         try await Application(
             responder: responder,
             // Probes need two or three connections; a leak elsewhere must not use up our descriptors, nor keep probes out.
             server: ClientChannel.server(
                 connections: Connections(server: "health", limit: Self.maxConnections, keepsBusy: false),
-                timeout: .seconds(30), words: { ("application/json", HealthResponder.refusal($0.detail)) }),
+                timeout: .seconds(30), words: { ("application/json", responder.answer($0.detail)) }),
             configuration: ApplicationConfiguration(
                 address: .hostname(host, port: port), backlog: Connections.backlog,
                 availableConnectionsDelegate: MaximumAvailableConnections(2 * Self.maxConnections, logger: logger)),
@@ -159,6 +163,7 @@ public struct HealthServer: Service {
 struct HealthResponder: HTTPResponder {
     typealias Context = BasicRequestContext
 
+    let program: String
     let health: @Sendable () -> HealthReport
     let metrics: @Sendable () -> String
 
@@ -166,30 +171,31 @@ struct HealthResponder: HTTPResponder {
         let isRead = request.method == .get || request.method == .head
         let response =
             switch request.uri.path {
-            case "/livez" where !isRead, "/readyz" where !isRead, "/metrics" where !isRead: Self.notAllowed
-            case "/livez": Self.probe(health().live, isListed: false)
-            case "/readyz": Self.probe(health().ready, isListed: true)
+            case "/livez" where !isRead, "/readyz" where !isRead, "/metrics" where !isRead: notAllowed
+            case "/livez": probe(health().live, isListed: false)
+            case "/readyz": probe(health().ready, isListed: true)
             case "/metrics": Self.response(.ok, Array(metrics().utf8), type: PrometheusRegistry.contentType)
-            default: Self.json(.notFound, Self.refusal("not found"))
+            default: Self.json(.notFound, answer("not found"))
             }
         return request.method == .head ? response.createHeadResponse() : response
     }
 
-    private static var notAllowed: Response {
-        var response = json(.methodNotAllowed, refusal("method not allowed"))
+    private var notAllowed: Response {
+        var response = Self.json(.methodNotAllowed, answer("method not allowed"))
         response.headers[.allow] = "GET, HEAD"
         return response
     }
 
-    private static func probe(_ checks: [HealthCheck], isListed: Bool) -> Response {
+    private func probe(_ checks: [HealthCheck], isListed: Bool) -> Response {
         let ok = checks.allSatisfy { $0.ok || !$0.isRequired }
-        if ok, !isListed || checks.isEmpty { return json(.ok, Array("{\"status\":\"ok\"}".utf8)) }
-        return json(ok ? .ok : .serviceUnavailable, list(checks, status: ok ? "ok" : "unavailable"))
+        if ok, !isListed || checks.isEmpty { return Self.json(.ok, answer("ok")) }
+        let list = Self.list(checks)
+        return Self.json(ok ? .ok : .serviceUnavailable, answer(ok ? "ok" : "unavailable", list))
     }
 
     /// All checks are listed, not only the failed ones: what still works is half of a diagnosis.
-    private static func list(_ checks: [HealthCheck], status: String) -> [UInt8] {
-        var body = Array("{\"status\":\"\(status)\",\"checks\":[".utf8)
+    private static func list(_ checks: [HealthCheck]) -> [UInt8] {
+        var body = Array(",\"checks\":[".utf8)
         for (index, check) in checks.enumerated() {
             if index > 0 { body.append(UInt8(ascii: ",")) }
             body += "{\"name\":".utf8
@@ -208,14 +214,17 @@ struct HealthResponder: HTTPResponder {
             if !causes.isEmpty { body.append(UInt8(ascii: "]")) }
             body.append(UInt8(ascii: "}"))
         }
-        body += "]}".utf8
+        body.append(UInt8(ascii: "]"))
         return body
     }
 
-    static func refusal(_ status: String) -> [UInt8] {
+    /// - Parameter members: what stands behind, each with a comma in front.
+    func answer(_ status: String, _ members: [UInt8] = []) -> [UInt8] {
         var body = Array("{\"status\":".utf8)
         HarmlessText.append(status, to: &body)
-        return body + "}".utf8
+        body += ",\"identitybus\":".utf8
+        HarmlessText.append(program, to: &body)
+        return body + members + "}".utf8
     }
 
     private static func json(_ status: HTTPResponse.Status, _ body: [UInt8]) -> Response {

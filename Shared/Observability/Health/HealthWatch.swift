@@ -23,7 +23,8 @@ public final class HealthWatch: Service {
         }
     }
 
-    private let service: String
+    /// The label of its metrics.
+    public let service: String
     private let current: @Sendable () -> HealthReport
     private let backlog: @Sendable () -> Backlog?
     private let logger: Logger

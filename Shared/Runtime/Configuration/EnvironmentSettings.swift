@@ -23,9 +23,9 @@ public struct EnvironmentSettings {
             throw ConfigurationProblem(variable, "is set together with \(variable)_FILE; set one of them")
         }
         do {
-            return try TextFile.read(path).withoutFinalNewlines
+            return try TextFile.secret(path).withoutFinalNewlines
         } catch {
-            throw ConfigurationProblem("\(variable)_FILE", "\(path) cannot be read: \(error)")
+            throw ConfigurationProblem("\(variable)_FILE", "\(error)")
         }
     }
 

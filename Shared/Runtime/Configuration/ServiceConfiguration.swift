@@ -109,7 +109,7 @@ public struct ServiceConfiguration: Sendable {
 
     /// The settings of each loop of the process. Where there are several, each has a name of its own.
     /// - Throws: `ConfigurationProblem` when the store takes only one.
-    func ofEachLoop() throws(ConfigurationProblem) -> [ServiceConfiguration] {
+    package func ofEachLoop() throws(ConfigurationProblem) -> [ServiceConfiguration] {
         if loops == 1 { return [self] }
         guard database.isShared else {
             throw ConfigurationProblem(

@@ -67,7 +67,9 @@ extension Setting {
             "DATABASE_SCHEMA_PREFIX", .text("a letter, then up to 39 of a-z 0-9 _"),
             DatabaseConfiguration.usualSchemas, by: [.services, .identitybus],
             "what the names of the schemas begin with"),
-        Setting("DATA_DIR", .text("folder"), ".identitybus", by: [.services], "where the SQLite files are"),
+        Setting(
+            "DATA_DIR", .text("folder"), ".identitybus", by: [.services, .identitybus],
+            "where the SQLite files are, and `identitybus up` runs"),
         Setting(
             "SQLITE_SYNCHRONOUS", .choice(["full", "normal"]), "full", by: [.services],
             "normal survives kill -9, but a power failure may lose the last commits"),

@@ -165,7 +165,8 @@ extension HealthServer {
         measuring measure: @escaping @Sendable () -> Void = {}
     ) {
         self.init(
-            host: configuration.httpHost, port: configuration.httpPort, health: { health.report },
+            program: health.service, host: configuration.httpHost, port: configuration.httpPort,
+            health: { health.report },
             metrics: {
                 health.measure()
                 measure()

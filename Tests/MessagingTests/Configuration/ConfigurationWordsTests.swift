@@ -33,6 +33,13 @@ import Testing
         )
     }
 
+    /// The key itself in the place of its path.
+    @Test func whatIsNoPathIsNotShown() {
+        let pem = "-----BEGIN PRIVATE KEY-----\nhunter2\n-----END PRIVATE KEY-----"
+        let words = problem(["KAFKA_SSL_KEY_LOCATION": pem, "KAFKA_SECURITY_PROTOCOL": "SSL"])?.description ?? ""
+        #expect(words.hasPrefix("KAFKA_SSL_KEY_LOCATION: is the text of a PEM file") && !words.contains("hunter2"))
+    }
+
     @Test func aFolderIsNoFile() {
         let settings = ["KAFKA_SECURITY_PROTOCOL": "SSL", "KAFKA_SSL_KEY_LOCATION": "/tmp"]
         #expect(problem(settings)?.description == "KAFKA_SSL_KEY_LOCATION: /tmp cannot be read: is a directory")
