@@ -60,7 +60,9 @@ extension AppsFile {
                 report.findings += reading.weaknesses.map {
                     pruned.finding($0, weakSecrets == .refuse ? .error : .warning)
                 }
-                report.findings += (reading.remarks + momentary(reading, now)).map { pruned.finding($0, .warning) }
+                report.findings += (remarks(on: reading, ofDemos: true) + momentary(reading, now)).map {
+                    pruned.finding($0, .warning)
+                }
                 if !report.findings.contains(where: { $0.level == .error }) {
                     report.apps = AppDirectory(reading.apps)
                 }
@@ -87,9 +89,10 @@ extension AppsFile {
     }
 
     /// What can be used and should not stay so, whenever it is read. In the order of the file.
-    static func remarks(on apps: [(app: AppSettings, place: Place)], _ keyPlaces: [KeyID: Place]) -> [Problem] {
+    /// - Parameter ofDemos: also of demo apps, of which processes say nothing more than that they are there.
+    static func remarks(on reading: Reading, ofDemos: Bool) -> [Problem] {
         var remarks: [Problem] = []
-        for (app, place) in apps {
+        for (app, place) in zip(reading.apps, reading.places) where ofDemos || !app.isDemo {
             let verification = place.inside("verification")
             if app.verification.mode != .off, app.verification.signedFields == .vendor {
                 remarks.append(
@@ -98,7 +101,7 @@ extension AppsFile {
                             + "have one token; prefer delimited, userId or email", at: verification["signedFields"]))
             }
             for key in app.keys.values.sorted(by: { $0.id.text < $1.id.text }) {
-                if let place = keyPlaces[key.id], let remark = remark(on: key, place) { remarks.append(remark) }
+                if let place = reading.keyPlaces[key.id], let remark = remark(on: key, place) { remarks.append(remark) }
             }
         }
         return remarks

@@ -32,7 +32,8 @@ public enum AppsFile {
         }
         return AppDirectory(
             extent == .gateway ? reading.apps.map(\.withoutVerification) : reading.apps, demo: reading.demo.first,
-            weaknesses: reading.weaknesses.map(\.description), remarks: reading.remarks.map(\.description))
+            weaknesses: reading.weaknesses.map(\.description),
+            remarks: remarks(on: reading, ofDemos: false).map(\.description))
     }
 
     /// What stands in a file that can be used.
@@ -42,8 +43,6 @@ public enum AppsFile {
         var weaknesses: [Problem]
         /// One line about all demo apps, if there are any.
         var demo: [String]
-        /// What else can be used and should not stay so, but for what only time makes so.
-        var remarks: [Problem]
         /// The way to each app, in the order of ``apps``.
         var places: [Place]
         var keyPlaces: [KeyID: Place]
@@ -106,8 +105,7 @@ public enum AppsFile {
         return Reading(
             apps: apps, weaknesses: secrets.uses.filter { !demo.contains($0.app) }.compactMap(\.weakness),
             demo: demo.isEmpty ? [] : ["demo apps (\(ids)): their secrets are public, anybody can act as them"],
-            remarks: remarks(on: zip(apps, places).map { ($0, $1) }, keyPlaces), places: places, keyPlaces: keyPlaces,
-            uses: secrets.uses)
+            places: places, keyPlaces: keyPlaces, uses: secrets.uses)
     }
 
     private static func check(_ id: AppID, _ place: Place, among apps: [AppSettings]) throws(Problem) {

@@ -151,6 +151,9 @@ import Testing
         #expect(source.apps.remarks.count == 1 && source.apps.warnings.isEmpty)
         let gateway = try AppsSource(path: path, reading: .gateway, logger: Logger(label: "test"))
         #expect(gateway.apps.remarks == source.apps.remarks)
+        // Of a demo one line is enough.
+        try write("apps: [{id: shop, keys: [{id: shop-a, secret: demo-secret-shop-a, scopes: [sdk, support]}]}]")
+        #expect(source.reload() && source.apps.remarks.isEmpty && source.apps.warnings.count == 1)
     }
 
     @Test func aFileThatGoesAwayChangesNothing() throws {

@@ -54,7 +54,7 @@ import WireJSON
 
     @Test(arguments: [
         ("{appsecret: hunter2hunter2}", "appsecret"), ("{appSecret: hunter2}", "app demo, sdk, appSecret"),
-        ("{appSecret: hunter2hunter2, appSecretFile: x}", "appSecret"), ("{appSecretFile: missing}", "missing"),
+        ("{appSecret: hunter2hunter2, appSecretFile: x}", "appSecret"), ("{appSecretFile: missing}", "appSecretFile"),
         ("{tokenSecret: hunter2hunter2}", "32 bytes"), ("{authCodeLifetimeSeconds: 0}", "authCodeLifetimeSeconds"),
         ("{authCodeLifetimeSeconds: 86401}", "authCodeLifetimeSeconds"),
         ("{linkerTimeoutSeconds: -1}", "linkerTimeout"),

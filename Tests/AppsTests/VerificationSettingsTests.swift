@@ -84,7 +84,7 @@ import Testing
             ("{keys: [{id: k1, secret: 0123456789, retireAt: 31.12.}]}", ["key k1", "retireAt"]),
             ("{keys: [{id: k1, secret: 0123456789}, {id: k1, secret: abcdefgh}]}", ["key k1", "twice"]),
             ("{keys: [{id: k1, secret: 0123456789}, {id: k2, secret: 0123456789}]}", ["key k2", "key k1"]),
-            ("{keys: [{id: k1, secretFile: missing}]}", ["key k1", "missing"]),
+            ("{keys: [{id: k1, secretFile: missing}]}", ["key k1", "secretFile"]),
             ("{identityTokenSecret: short}", ["identityTokenSecret", "8 bytes"]),
             ("{identityTokenSecret: a12345678, identityTokenSecretFile: b}", ["identityTokenSecret", "either"]),
             ("{identityTokenSecrets: [{id: j1, secret: 0123456789}, {id: j1, secret: abcdefgh}]}", ["j1", "twice"]),
