@@ -145,7 +145,7 @@ let package = Package(
         .target(
             name: "Supervision",
             dependencies: services.map { .byName(name: $0) } + [
-                "Apps", "Contracts", "Messaging", "Observability", "Runtime", "Storage", "WireJSON", logging,
+                "Apps", "Contracts", "Messaging", "Observability", "Runtime", "Storage", "WireJSON", crypto, logging,
             ],
             path: "Services/CLI/Supervision", swiftSettings: strict),
         // `identitybus chaos`.
@@ -208,7 +208,7 @@ let package = Package(
             "CLI",
             [
                 "Apps", "Contracts", "EmbeddedBroker", "Messaging", "Runtime", "Storage", "Supervision", "WireJSON",
-                argumentParser,
+                argumentParser, crypto,
             ]),
         tests("Chaos", ["Contracts", "WireJSON"]),
     ]
