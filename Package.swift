@@ -147,7 +147,7 @@ let package = Package(
             name: "Supervision",
             dependencies: services.map { .byName(name: $0) } + [
                 "Apps", "Contracts", "Messaging", "Observability", "Runtime", "Storage", "WireJSON", argumentParser,
-                logging,
+                crypto, logging,
             ],
             path: "Services/CLI/Supervision", swiftSettings: strict),
         // `identitybus chaos`.
@@ -210,7 +210,7 @@ let package = Package(
             "CLI",
             [
                 "Apps", "Contracts", "EmbeddedBroker", "Messaging", "Runtime", "Storage", "Supervision", "WireJSON",
-                argumentParser,
+                argumentParser, crypto,
             ]),
         tests("Chaos", ["Contracts", "WireJSON"]),
     ]

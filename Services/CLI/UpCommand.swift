@@ -181,7 +181,8 @@ struct UpCommand: ParsableCommand {
         environment["KAFKA_BOOTSTRAP_SERVERS"] = "127.0.0.1:1"
         for name in serviceNames { _ = try ServiceConfiguration(environment: environment, service: name) }
         let topics = DeploymentTopics(try TopicPlan(EnvironmentSettings(environment)))
-        let broker = try EmbeddedBroker(topics: topics.specs, logger: .quiet)
+        let broker = try EmbeddedBroker(
+            topics: topics.specs, dating: { Topics.isOfDeadLetterActions($0) }, logger: .quiet)
         environment["KAFKA_BOOTSTRAP_SERVERS"] = broker.bootstrapServers
         return broker
     }

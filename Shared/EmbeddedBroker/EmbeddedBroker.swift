@@ -29,11 +29,15 @@ package final class EmbeddedBroker {
 
     /// Starts the broker and creates the topics.
     ///
-    /// - Parameter brokers: more than one makes nothing faster; it is for tests of moving leaders.
+    /// - Parameters:
+    ///   - brokers: more than one makes nothing faster; it is for tests of moving leaders.
+    ///   - isDated: whether a topic's records have the time at which they are appended (`LogAppendTime`). Those of all others
+    ///     have their producer's.
     /// - Throws: when no socket can be had, or a topic cannot be created.
     package init(
         topics: [TopicSpec] = [],
         brokers: Int = 1,
+        dating isDated: @escaping @Sendable (_ topic: String) -> Bool = { _ in false },
         logger: Logger = Logger(label: "identitybus.kafka.embedded")
     ) throws(KafkaError) {
         do {
@@ -50,7 +54,7 @@ package final class EmbeddedBroker {
             throw KafkaError(code: RD_KAFKA_RESP_ERR__FAIL.rawValue, message: "the embedded broker could not start")
         }
         do {
-            relay = try FetchRelay(to: Self.ports(of: String(cString: servers)))
+            relay = try FetchRelay(to: Self.ports(of: String(cString: servers)), dating: isDated)
         } catch {
             rd_kafka_mock_cluster_destroy(cluster)
             handle.destroy(timeout: .seconds(2))

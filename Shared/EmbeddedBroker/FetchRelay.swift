@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Contracts
 internal import Dispatch
 internal import Foundation
 import Glibc
@@ -21,6 +22,7 @@ final class FetchRelay: Sendable {
     private static let maxFrame = 104_857_600
     private static let authorizationFailed: Int16 = 29
     private static let invalidAcknowledgements: Int16 = 21
+    private static let unsupportedFormat: Int16 = 43
 
     private struct Connection {
         var broker: Int
@@ -46,10 +48,16 @@ final class FetchRelay: Sendable {
     private let listeners: [Socket]
     private let state = Mutex(State())
     private let tails = LogTails()
+    private let isDated: @Sendable (_ topic: String) -> Bool
 
-    /// - Parameter brokers: their ports, on the loopback interface.
+    /// - Parameters:
+    ///   - brokers: their ports, on the loopback interface.
+    ///   - isDated: whether a topic's records have the time at which they are appended, and not their producer's.
     /// - Throws: `Socket.Failure` when no port can be had.
-    init(to brokers: [UInt16]) throws(Socket.Failure) {
+    init(
+        to brokers: [UInt16], dating isDated: @escaping @Sendable (_ topic: String) -> Bool = { _ in false }
+    ) throws(Socket.Failure) {
+        self.isDated = isDated
         var listeners: [Socket] = []
         for _ in brokers { listeners.append(try Socket(listeningOn: Self.host)) }
         self.brokers = brokers
@@ -129,7 +137,7 @@ final class FetchRelay: Sendable {
             }
             return answer(fetch, request, server)
         case .produce:
-            guard let produce = request.produce() else { return exchange(bytes, server) }
+            guard var produce = request.produce() else { return exchange(bytes, server) }
             // In Kafka's order.
             if isDenied(.produce, produce.topics.map(\.name)) {
                 return KafkaResponse.refusal(of: produce, to: request, code: Self.authorizationFailed)
@@ -137,8 +145,11 @@ final class FetchRelay: Sendable {
             if !(-1...1).contains(produce.acknowledgements) {
                 return KafkaResponse.refusal(of: produce, to: request, code: Self.invalidAcknowledgements)
             }
+            guard request.date(&produce, isDated, at: Timestamp.now.milliseconds) else {
+                return KafkaResponse.refusal(of: produce, to: request, code: Self.unsupportedFormat)
+            }
             tails.begin(produce)
-            let response = exchange(bytes, server)
+            let response = exchange(request.bytes, server)
             tails.end(produce, at: response.flatMap { KafkaResponse.appended($0, version: request.version) })
             return produce.isAnswered ? response : response.map { _ in [] }
         case .metadata, .findCoordinator:

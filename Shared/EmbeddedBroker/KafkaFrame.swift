@@ -119,6 +119,21 @@ struct KafkaRequest {
         var isAnswered: Bool { acknowledgements != 0 }
     }
 
+    /// Dates what is to be appended to some topics, as a broker does where `message.timestamp.type` is `LogAppendTime`.
+    ///
+    /// - Parameter time: in milliseconds since 1970.
+    /// - Returns: whether that could be done: records of the formats before version 2 are not dated.
+    mutating func date(_ produce: inout Produce, _ isDated: (_ topic: String) -> Bool, at time: Int64) -> Bool {
+        for (topic, partitions) in produce.topics where isDated(topic) {
+            for partition in partitions where !partition.records.isEmpty {
+                guard let dated = RecordBatch.dated(partition.records, at: time) else { return false }
+                bytes.replaceSubrange(partition.records.indices, with: dated)
+            }
+        }
+        produce = self.produce() ?? produce
+        return true
+    }
+
     /// - Returns: `nil` when this is no produce, or one that cannot be read.
     func produce() -> Produce? {
         guard api == .produce, version <= Self.latestVersions[.produce] ?? 0 else { return nil }

@@ -78,4 +78,35 @@ struct RecordBatch {
     func bytes(at offset: Int64) -> [UInt8] {
         withUnsafeBytes(of: offset.bigEndian) { Array($0) } + bytes.dropFirst(8)
     }
+
+    /// Batches, one behind the other, with this time for that of their records: by their attributes it is the log's.
+    /// - Parameter time: in milliseconds since 1970.
+    /// - Returns: `nil` when these are no such batches.
+    static func dated(_ batches: ArraySlice<UInt8>, at time: Int64) -> [UInt8]? {
+        var bytes = Array(batches)
+        var start = 0
+        while start < bytes.count {
+            guard start + 61 <= bytes.count, let length = number(bytes[start...], 8), length >= 49,
+                start + 12 + Int(length) <= bytes.count, bytes[start + 16] == 2
+            else { return nil }
+            let end = start + 12 + Int(length)
+            bytes[start + 22] |= 0x08
+            withUnsafeBytes(of: time.bigEndian) { bytes.replaceSubrange(start + 35..<start + 43, with: $0) }
+            let sum = CRC32C.of(bytes[start + 21..<end])
+            withUnsafeBytes(of: sum.bigEndian) { bytes.replaceSubrange(start + 17..<start + 21, with: $0) }
+            start = end
+        }
+        return bytes
+    }
+}
+
+/// The checksum of a batch: CRC-32 with Castagnoli's polynomial.
+enum CRC32C {
+    private static let table: [UInt32] = (0..<256).map { byte in
+        (0..<8).reduce(UInt32(byte)) { sum, _ in sum & 1 == 1 ? 0x82F6_3B78 ^ (sum >> 1) : sum >> 1 }
+    }
+
+    static func of(_ bytes: some Sequence<UInt8>) -> UInt32 {
+        ~bytes.reduce(~UInt32(0)) { sum, byte in table[Int(UInt8(truncatingIfNeeded: sum) ^ byte)] ^ (sum >> 8) }
+    }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Contracts
+import Crypto
+import Supervision
 import Testing
 import WireJSON
 
@@ -49,6 +51,7 @@ func letter(
         let broken = try letter(1, 3, type: nil)
         #expect(broken.attributes == nil && broken.unreadable?.reason == .notUTF8 && broken.told == nil)
         #expect(broken.app == "demo")
+        #expect(found.isSignatureRight)
         let cut = try letter(1, 4, letter: [Header("dlq_value_bytes", "300000")])
         #expect(cut.isCut && cut.wholeSize == 300_000)
     }
@@ -144,5 +147,119 @@ func letter(
         let letters = try [letter(0, 0, at: 500), letter(0, 1, at: 100), letter(1, 0, at: 300), letter(1, 1, at: 900)]
         let order = ReplayPlan.inOrder(letters.shuffled()).map(\.id)
         #expect(order == [letters[2], letters[0], letters[1], letters[3]].map(\.id))
+    }
+}
+
+/// Whether the command can be trusted to be the letter's.
+@Suite struct RecordDigestTests {
+    /// As contracts.md says it: whoever writes another reader of the topic gets the same.
+    @Test func itIsOfKeyValueAndHeadersInTheirOrder() {
+        let headers = [Header("a", "1"), Header("b", nil)]
+        let digest = RecordDigest.text(key: Array("k".utf8), value: Array("v".utf8), headers: headers)
+        func part(_ text: String) -> [UInt8] { [0, 0, 0, 0, 0, 0, 0, UInt8(text.utf8.count)] + Array(text.utf8) }
+        let none = [UInt8](repeating: 0xFF, count: 8)
+        let bytes = part("k") + part("v") + part("a") + part("1") + part("b") + none
+        #expect(digest == SHA256.hash(data: bytes).hex)
+        let others = [
+            RecordDigest.text(key: nil, value: Array("v".utf8), headers: headers),
+            RecordDigest.text(key: Array("k".utf8), value: Array("w".utf8), headers: headers),
+            RecordDigest.text(key: Array("k".utf8), value: Array("v".utf8), headers: headers.reversed()),
+            RecordDigest.text(key: Array("k".utf8), value: Array("v".utf8), headers: [headers[0]]),
+            RecordDigest.text(key: Array("kv".utf8), value: [], headers: headers),
+        ]
+        #expect(!others.contains(digest) && Set(others).count == others.count)
+    }
+}
+
+@Suite struct ReplayReportTests {
+    private static let bad = LetterHandling.Answer(status: "rejected", reason: "ID_REUSED")
+    private static let good = LetterHandling.Answer(status: "succeeded", reason: nil)
+    private static let first = LetterID(service: "link", partition: 0, offset: 0)
+
+    /// docs/command-line.md has the statuses. What is left is never 0.
+    @Test(
+        arguments: [
+            ([.answered(good), .others(good), .others(nil)], nil),
+            ([.spared(reason: "INSTALL_NOT_FOUND"), .behind(first)], nil),
+            ([.answered(bad)], .refused),
+            ([.answered(.unreadable("NOT_UTF8"))], .refused),
+            ([.left(reason: "KEY_EXPIRED")], .refused),
+            ([.unanswered, .behind(first)], .unanswered),
+            ([.stillUnanswered, .behind(first)], .unanswered),
+            ([.held, .behind(first)], .unanswered),
+            // Somebody else's was refused: the letters behind it are here all the same.
+            ([.others(bad), .behind(first)], .refused),
+            ([.unanswered, .answered(bad)], .refused),
+        ] as [([ReplayResult.End], Supervision.ExitStatus?)])
+    func theStatusTellsWhetherAnythingIsLeft(_ ends: [ReplayResult.End], _ status: Supervision.ExitStatus?) throws {
+        var report = ReplayReport(by: "eva", note: "x", isJSON: false)
+        for (offset, end) in ends.enumerated() {
+            report.take(ReplayResult(letter: try letter(0, Int64(offset)), end: end))
+        }
+        #expect(report.status == status)
+    }
+
+    @Test func progressTellsHowLongItTakes() {
+        var bar = ProgressLine(total: 10_000, hint: "^C stops")
+        #expect(bar.text(after: .seconds(1)) == "  [--------------------]  0/10000  0/s  -  ^C stops")
+        bar.count = 2_500
+        #expect(bar.text(after: .seconds(50)) == "  [#####---------------]  2500/10000  50/s  3 min left  ^C stops")
+        bar.count = 9_900
+        #expect(bar.text(after: .seconds(198)) == "  [###################-]  9900/10000  50/s  2 s left  ^C stops")
+    }
+}
+
+/// Letters that were sent and have no answer yet go with those behind them.
+@Suite struct UnansweredTests {
+    @Test func whatIsNotAnsweredComesWithWhatIsBehindIt() throws {
+        var handled = HandledLetters()
+        let letters = try (0..<5).map { try letter(0, $0, key: $0 == 4 ? "demo/eva" : "demo/ada") }
+        func take(_ act: LetterHandling.Act, _ number: Int, answer: LetterHandling.Answer? = nil) {
+            handled.take(
+                LetterHandling(act, letters[number].place, id: "h", run: "r", by: "eva", answer: answer, time: 1))
+        }
+        // Long ago, and by whichever clock.
+        take(.sent, 0)
+        take(.sent, 1)
+        take(.answered, 1, answer: .init(status: "succeeded", reason: nil))
+        take(.sent, 3)
+        take(.sent, 4)
+        let found = DLQReplayCommand.withUnanswered(
+            letters.map { HandledLetter(letter: $0, state: handled[$0.place]) })
+        #expect(found.map(\.letter.id) == [letters[0].id, letters[2].id])
+    }
+}
+
+/// What is said of a value that is no envelope.
+@Suite struct ValueFactsTests {
+    @Test(arguments: [
+        ("", "0 bytes, empty"), ("x", "1 byte, text, no JSON from byte 0 on"),
+        (#"{"a":"secret",}"#, "15 bytes, like JSON, no JSON from byte 14 on"),
+        (#"{"a":"secret"}"#, "14 bytes, a JSON object"), ("7", "1 byte, JSON, but no object"),
+        ("<secret/>", "9 bytes, like XML, no JSON from byte 0 on"),
+        ("se\u{1F}cret\u{FF}", "9 bytes, text, no JSON from byte 0 on"),
+    ])
+    func textIsNotShown(_ value: String, _ facts: String) {
+        let digest = SHA256.hash(data: Array(value.utf8)).hex
+        #expect(ValueFacts(Array(value.utf8)).text == "\(facts), SHA-256 \(digest)")
+    }
+
+    @Test(
+        arguments: [
+            ([0x73, 0x65, 0x63, 0xC3, 0x28], "5 bytes, no text, no UTF-8 from byte 3 on"),
+            ([0x1F, 0x8B, 8, 0], "4 bytes, gzip"),
+            ([0, 0, 0, 0, 7, 2, 3], "7 bytes, as serializers of a schema registry write"),
+            ([0xFF, 0xFE, 0x7B], "3 bytes, UTF-16"),
+        ] as [([UInt8], String)])
+    func bytesAreNotShown(_ value: [UInt8], _ facts: String) {
+        #expect(ValueFacts(value).text.hasPrefix("\(facts), SHA-256 "))
+    }
+
+    @Test func ofWhatIsCutTheWholeIsTold() throws {
+        let cut = try letter(
+            1, 4, type: nil, letter: [Header("dlq_value_bytes", "300000"), Header("dlq_value_sha256", "abc")])
+        #expect(ValueFacts(cut.record).text == "300000 bytes, no text, no UTF-8 from byte 0 on, SHA-256 abc")
+        let advice = LetterGroup.advice(cut)
+        #expect(advice == "only its beginning is kept: let the sender send it anew, smaller; dismiss")
     }
 }

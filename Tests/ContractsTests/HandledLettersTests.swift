@@ -17,13 +17,16 @@ import Testing
         for act in LetterHandling.Act.allCases {
             let written = LetterHandling(
                 act, place, id: "h1", run: "r1", by: "eva", note: "INC-4711", command: act == .sent ? command : nil,
-                answer: act == .answered ? .init(status: "rejected", reason: "ID_REUSED") : nil, time: 17)
+                answer: act == .answered ? .init(status: "rejected", reason: "ID_REUSED") : nil,
+                digest: act == .claimed ? "abc" : nil, time: 17)
             let record = try written.record(to: "t", service: "link", key: [1], now: .now)
             #expect(record.partition == LetterHandling.partition && record.key == [1])
             var read = KafkaRecord(
-                topicPartition: TopicPartition(topic: "t", partition: 0), offset: 1, timestampMs: 17, key: nil,
-                value: record.value, headers: record.headers)
+                topicPartition: TopicPartition(topic: "t", partition: 0), offset: 1, timestampMs: 17, clock: .broker,
+                key: nil, value: record.value, headers: record.headers)
             #expect(LetterHandling(read) == written)
+            read.clock = .producer
+            #expect(LetterHandling(read)?.isDated == false)
             read.topicPartition = TopicPartition(topic: "t", partition: 1)
             #expect(LetterHandling(read) == nil, "only one partition has an order")
         }
@@ -50,6 +53,23 @@ import Testing
         #expect(!letters[place].isOpen && letters[place].claim == nil && letters[place].closing?.run == "b")
         // A topic that was made anew has other letters under the same offsets.
         #expect(letters[LetterPlace(partition: 3, offset: 14, written: 5)].isOpen)
+    }
+
+    /// Somebody's clock can say any time, and so hold a letter for ever or end another's claim.
+    @Test func onlyTheBrokerSaysWhenALetterWasClaimed() {
+        var letters = HandledLetters()
+        func claim(_ run: String, _ time: Int64, isDated: Bool) {
+            letters.take(
+                LetterHandling(
+                    .claimed, place, id: run, run: run, by: run, digest: "of \(run)", time: time, isDated: isDated))
+        }
+        claim("forger", 3_600_000, isDated: false)
+        #expect(letters[place].claim == nil && letters[place].inDoubt == nil && letters[place].digests.isEmpty)
+        claim("a", 0, isDated: true)
+        claim("forger", 3_600_000, isDated: false)
+        #expect(letters[place].claim?.run == "a" && letters[place].digests == ["of a"])
+        claim("b", HandledLetters.lease, isDated: true)
+        #expect(letters[place].claim?.run == "b" && letters[place].digests == ["of a", "of b"])
     }
 
     /// Against a model that goes through the whole history for every question.

@@ -44,6 +44,38 @@ import Testing
         producer.close(timeout: .seconds(5))
     }
 
+    /// As with `message.timestamp.type=LogAppendTime`: what producers say of the time does not count, to whoever reads.
+    @Test(arguments: ["false", "true"]) func theBrokerDatesSomeTopics(_ checksSums: String) throws {
+        let broker = try EmbeddedBroker(
+            topics: ["a", "b"].map { TopicSpec(name: $0, partitions: 1) }, dating: { $0 == "a" })
+        defer { broker.close() }
+        let configuration = KafkaConfiguration(
+            bootstrapServers: broker.bootstrapServers, consumer: ["check.crcs": checksSums])
+        let producer = try KafkaProducer(configuration: configuration, logger: LogRecorder().logger)
+        let (start, future) = (Timestamp.now.milliseconds, Timestamp.now.milliseconds + 3_600_000)
+        let times = [future, 1, future]
+        for topic in ["a", "b"] {
+            try producer.deliver(times.map { Record(topic: topic, value: [7], partition: 0, timestampMs: $0) })
+        }
+        producer.close(timeout: .seconds(5))
+        for _ in 0..<2 {
+            // From what the relay keeps, and from the broker itself.
+            let tail = try KafkaTail(
+                configuration: configuration, partitions: ["a": 1, "b": 1], from: .beginning,
+                logger: LogRecorder().logger)
+            defer { tail.close() }
+            var found: [KafkaRecord] = []
+            try wait(until: found.count == 6) { found += tail.poll(maxRecords: 10, timeout: .milliseconds(50)) }
+            let (dated, others) = (
+                found.filter { $0.topicPartition.topic == "a" }, found.filter { $0.topicPartition.topic == "b" }
+            )
+            #expect(others.map(\.timestampMs) == times && others.allSatisfy { $0.clock == .producer })
+            #expect(dated.allSatisfy { $0.clock == .broker && $0.value == [7] })
+            #expect(dated.allSatisfy { (start...Timestamp.now.milliseconds).contains($0.timestampMs) })
+            broker.setBroker(up: true)
+        }
+    }
+
     /// ```
     /// a[0]: stuck ......................... delivered
     /// a[1]: delivered   delivered

@@ -167,3 +167,32 @@ import Testing
         #expect(!isKnown(tails, 5))
     }
 }
+
+/// Batches that the broker dates.
+@Suite struct RecordDatesTests {
+    /// Of RFC 3720, B.4.
+    @Test func theSumIsCastagnolis() {
+        #expect(CRC32C.of(Array("123456789".utf8)) == 0xE306_9283)
+        #expect(CRC32C.of([UInt8](repeating: 0, count: 32)) == 0x8A91_36AA)
+    }
+
+    @Test func onlyWholeBatchesOfVersionTwoAreDated() throws {
+        func batch(magic: UInt8 = 2) -> [UInt8] {
+            var bytes = [UInt8](repeating: 0, count: 70)
+            bytes.replaceSubrange(8..<12, with: [0, 0, 0, 58])
+            bytes[16] = magic
+            return bytes
+        }
+        let two = [0xFF] + batch() + batch()
+        let dated = try #require(RecordBatch.dated(two[1...], at: 0x0102_0304_0506_0708))
+        #expect(dated.count == 140)
+        for start in [0, 70] {
+            #expect(dated[start + 22] == 8 && Array(dated[start + 35..<start + 43]) == [1, 2, 3, 4, 5, 6, 7, 8])
+            let sum = dated[start + 17..<start + 21].reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
+            #expect(sum == CRC32C.of(dated[start + 21..<start + 70]))
+        }
+        for odd in [batch(magic: 1), Array(batch().dropLast()), batch() + [0], [UInt8](repeating: 0, count: 61)] {
+            #expect(RecordBatch.dated(odd[...], at: 1) == nil)
+        }
+    }
+}

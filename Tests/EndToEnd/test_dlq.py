@@ -1,60 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`identitybus dlq`: dead letters are listed, sent again once, whoever does it at the same time, and dismissed
+"""`identitybus dlq replay`: dead letters are sent again once, whoever does it at the same time and whatever others write
 (docs/command-line.md, contracts.md "Handling dead letters")."""
 
 import json
-import os
-import pty
 import random
+import re
 import signal
-import stat
-import subprocess
 import time
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 
 from identitybus_testkit import apps
 from identitybus_testkit import commands as c
-from identitybus_testkit.bus import Bus, Record
-from identitybus_testkit.commands import Command, fresh
+from identitybus_testkit.bus import Bus
+from identitybus_testkit.commands import fresh
 from identitybus_testkit.deployment import Deployment
-from identitybus_testkit.places import binary, clean_environment
+from identitybus_testkit.letters import (
+    Operator, act, acts, digest, ends, letters, linked, put, put_forged, replays)
 from identitybus_testkit.secrets import signature
-from identitybus_testkit.up import tool
 from identitybus_testkit.waiting import until
-
-
-class Operator:
-    """Somebody at a machine of their own."""
-
-    def __init__(self, deployment: Deployment, home: Path) -> None:
-        home.mkdir()
-        self.home = home
-        self.environment = deployment.environment() | {"HOME": str(home), "TMPDIR": str(home)}
-
-    def arguments(self, *arguments: str) -> list[str]:
-        return ["dlq", *arguments, "--data-dir", str(self.home / "data")]
-
-    def dlq(self, *arguments: str, status: int | None = 0, **environment: str) -> subprocess.CompletedProcess[str]:
-        answer = tool(*self.arguments(*arguments), environment=self.environment | environment)
-        assert status is None or answer.returncode == status, answer
-        return answer
-
-    def json(self, *arguments: str, status: int | None = 0) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.dlq(*arguments, "--json", status=status).stdout.splitlines()]
-
-    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [binary("identitybus"), *self.arguments(*arguments)], env=clean_environment() | self.environment,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-
-    def open(self, *choice: str) -> list[dict[str, Any]]:
-        return self.json("list", "--each", "--open", *choice)
 
 
 @pytest.fixture(scope="module")
@@ -65,92 +32,6 @@ def eva(deployment: Deployment, tmp_path_factory: pytest.TempPathFactory) -> Ope
 @pytest.fixture
 def bus(deployment: Deployment) -> Bus:
     return deployment.bus
-
-
-# What stands in Kafka
-
-
-class Topic:
-    """All records of a topic up to its ends."""
-
-    def __init__(self, bus: Bus, name: str) -> None:
-        self.ends: dict[int, int] = {}
-        self.records: list[Record] = []
-        consumer = Consumer(bus.broker.client(**{
-            "group.id": "nobody", "enable.auto.commit": False, "auto.offset.reset": "earliest",
-            "fetch.message.max.bytes": 4_000_000}))
-        try:
-            places = [TopicPartition(name, number) for number in bus.broker.partitions(name)]
-            wanted = {}
-            for place in places:
-                low, high = consumer.get_watermark_offsets(place, timeout=30)
-                self.ends[place.partition] = high
-                if high > low:
-                    wanted[place.partition] = high
-            consumer.assign([TopicPartition(name, number, 0) for number in wanted])
-            deadline = time.monotonic() + 30
-            while wanted:
-                assert time.monotonic() < deadline, wanted
-                for message in consumer.consume(1000, 0.2):
-                    if message.error() is None and message.offset() < self.ends[message.partition()]:
-                        self.records.append(Record.of(message))
-                        if message.offset() + 1 == wanted.get(message.partition()):
-                            del wanted[message.partition()]
-        finally:
-            consumer.close()
-
-
-def is_question(record: Record) -> bool:
-    try:
-        return record.envelope.get("dryrun") == "true"
-    except ValueError:
-        return False
-
-
-def topics(bus: Bus) -> dict[str, str]:
-    named = {kind: bus.topic("link", kind) for kind in ("commands", "events", "dlq", "dlq-actions")}
-    return named | {"replies": f"{bus.prefix}identity.replies.v1"}
-
-
-def ends(bus: Bus) -> dict[str, list[int]]:
-    """How much was ever written."""
-    consumer = Consumer(bus.broker.client(**{"group.id": "nobody"}))
-    try:
-        return {
-            kind: [consumer.get_watermark_offsets(TopicPartition(name, number), timeout=30)[1]
-                   for number in bus.broker.partitions(name)] for kind, name in topics(bus).items()}
-    finally:
-        consumer.close()
-
-
-def replays(bus: Bus) -> dict[str, list[Record]]:
-    """The commands that were sent again, by id."""
-    found: dict[str, list[Record]] = defaultdict(list)
-    for record in Topic(bus, bus.commands).records:
-        if record.header("dlq_replay") and not is_question(record):
-            found[record.envelope["id"]].append(record)
-    return found
-
-
-def put(bus: Bus, command: Command, secret: bytes | None = None) -> tuple[int, int]:
-    value, headers = command.structured()
-    sign = signature(command.signer, bus.commands, headers, value, secret)
-    return bus.put(value, [*headers, ("signature", sign)], key=command.key)
-
-
-def letters(eva: Operator, bus: Bus, *places: tuple[int, int]) -> list[str]:
-    """The names of the letters of these records."""
-    for place in places:
-        bus.dead_letter(place)
-    found = {(entry["partition"], entry["offset"]): entry["letter"] for entry in eva.json("list", "--each")}
-    return [found[place] for place in places]
-
-
-def linked(bus: Bus, count: int, signer: str = "demo-expired") -> list[Command]:
-    """Link requests of somebody who can be linked, under a key that may not."""
-    install, external_id = fresh("install"), fresh("ext")
-    assert bus.ask(c.register(install))["status"] == "succeeded"
-    return [c.request(install, external_id, signer=signer) for _ in range(count)]
 
 
 # Each once
@@ -209,7 +90,8 @@ def test_letters_are_sent_again_once_each_though_one_is_killed_and_two_do_it_at_
     outputs = [run.communicate(timeout=90) for run in runs]
     # Two cannot be sent.
     assert [run.returncode for run in runs] == [3, 3], outputs
-    assert not any(error for _, error in outputs), outputs
+    told = [line for _, error in outputs for line in error.splitlines()]
+    assert all(b" is in hand of " in line and b", by Kafka's clock. Waiting for it, 40 s" in line for line in told), told
 
     found = replays(bus)
     expected = {id for ids in order.values() for id in ids}
@@ -225,8 +107,8 @@ def test_letters_are_sent_again_once_each_though_one_is_killed_and_two_do_it_at_
     for operator in operators:
         assert {entry["reason"] for entry in operator.open()} == {"TOO_LARGE", "NOT_UTF8"}
     large, bytes = letters(eva, bus, *odd)
-    assert "300000 bytes, no envelope (TOO_LARGE): xxx" in eva.dlq("show", large).stdout
-    assert "3 bytes, no envelope (NOT_UTF8)" in eva.dlq("show", bytes).stdout
+    assert "no envelope (TOO_LARGE): 300000 bytes, text, SHA-256 " in eva.dlq("show", large).stdout
+    assert "no envelope (NOT_UTF8): 3 bytes, UTF-16, SHA-256 " in eva.dlq("show", bytes).stdout
     assert eva.dlq("edit", bytes, "--reason-text", "x", status=3).stderr.startswith(
         f"identitybus: {bytes} is no text")
     assert "dismissed 2 of 2" in max.dlq("dismiss", large, bytes, "--reason-text", "load test").stdout
@@ -236,6 +118,74 @@ def test_letters_are_sent_again_once_each_though_one_is_killed_and_two_do_it_at_
     metrics = deployment.services[0]
     until(lambda: 'identity_open_dead_letters{service="link"} 0\n' in metrics.get("/metrics")[1], 20, metrics.tail)
     assert f'identity_dead_letters{{service="link"}} {total + 2}\n' in metrics.get("/metrics")[1]
+
+
+# Nobody else makes a letter look sent, or in hand for ever
+
+
+def test_what_others_claim_is_waited_for_and_only_the_very_record_counts_as_sent(bus: Bus, eva: Operator) -> None:
+    """Somebody has claimed three letters and is gone. Of the first nothing stands on the topic but what names it; the second
+    was sent, signed anew; the third with another type, after an edit."""
+    commands = [linked(bus, 1)[0] for _ in range(3)]
+    commands[2] = commands[2].but(type="link.requst")
+    chosen = letters(eva, bus, *[put(bus, command) for command in commands])
+    marks = [
+        f"{bus.topic('link', 'dlq')}[{letter.removeprefix('link/').replace('@', ']@')}".encode() for letter in chosen]
+    # Anybody who may write commands can say what it likes of a letter, under its key too.
+    other = c.register(fresh("install"))
+    value, headers = bus.signed(other)
+    bus.put(value, [*headers, ("dlq_replay", marks[0])], key=commands[0].key)
+    put_forged(bus, commands[0], marks[0])
+    future = int(time.time() * 1000) + 3_600_000
+    act(bus, chosen[0], "claimed", "gone", timestamp=future, digest="0" * 64)
+    for command, letter, mark in list(zip(commands, chosen, marks))[1:]:
+        value, headers = bus.signed(command.but(type="link.request", signer="demo-backend"))
+        headers = [*headers, ("dlq_replay", mark)]
+        act(bus, letter, "claimed", "gone", digest=digest(command.key, value, headers))
+        bus.put(value, headers, key=command.key)
+    before = {command.id: len(replays(bus).get(command.id, [])) for command in commands}
+    line = ["replay", *chosen, "--sign-as", "demo-backend", "--reason-text", "x"]
+    busy = eva.dlq(*line, "--wait", "3", status=4)
+    assert re.search(r"3 IN_HAND  link/\d+@\d+: max@laptop has it in hand until 20", busy.stdout), busy
+    assert "is in hand of max@laptop until 20" in busy.stderr and "Waiting for it, 3 s at most" in busy.stderr
+    assert len(busy.stderr.splitlines()) == 1
+    assert all(acts(bus, letter).count("claimed") <= 4 for letter in chosen), "once a second"
+    started = time.monotonic()
+    done = eva.dlq(*line)
+    assert "done      3 replayed: 3 succeeded." in done.stdout and time.monotonic() - started < 12
+    found = replays(bus)
+    assert [len(found[command.id]) - before[command.id] for command in commands] == [1, 0, 0]
+    for command, count in zip(commands, (3, 2, 2)):
+        assert bus.reply_records(command.id, count)[-1].data["status"] == "succeeded"
+    assert f"as {found[commands[1].id][0].topic}[" in eva.dlq("show", chosen[1]).stdout
+
+
+def test_what_is_never_answered_stops_its_key_until_the_answer_comes(
+    make_deployment: Callable[..., Deployment], tmp_path: Path
+) -> None:
+    deployment = make_deployment("sqlite")
+    service = deployment.service().start().wait_ready()
+    bus, eva = deployment.bus, Operator(deployment, tmp_path / "eva")
+    commands = linked(bus, 2)
+    first, second = letters(eva, bus, *[put(bus, command) for command in commands])
+    assert service.stop() == 0
+    line = ["replay", "--all", "--sign-as", "demo-backend", "--reason-text", "x", "--wait", "1"]
+    alone = eva.dlq(*line, status=4)
+    assert "1 replayed: 1 without an answer.  1 left open." in alone.stdout
+    assert f"1 BEHIND  {second}: {first} of its key is not answered yet" in alone.stdout
+    for part in ("Does the link service run?", f"identitybus explain {commands[0].id} --app demo", "--keep-going"):
+        assert part in alone.stdout, alone
+    again = eva.dlq(*line, status=4)
+    assert f"no answer  {first}: sent by " in again.stdout and "and not answered yet" in again.stdout
+    assert [len(replays(bus)[command.id]) if command.id in replays(bus) else 0 for command in commands] == [1, 0]
+    service.start().wait_ready()
+    bus.reply_records(commands[0].id, 2)
+    # Nobody waited when the answer came.
+    late = eva.json(*line[:-2])
+    assert [(entry["letter"], entry["state"], entry["status"]) for entry in late] == [
+        (first, "handled by others", "succeeded"), (second, "replayed", "succeeded")]
+    assert [len(replays(bus)[command.id]) for command in commands] == [1, 1] and eva.open() == []
+    assert "succeeded" in eva.dlq("show", first).stdout
 
 
 # One after the other
@@ -305,112 +255,3 @@ def test_ctrl_c_stops_after_the_letters_in_hand_and_the_same_line_goes_on(bus: B
     assert f"done      {len(left)} replayed: {len(left)} succeeded." in eva.dlq(*line, "--rate", "500").stdout
     found = replays(bus)
     assert all(len(found[command.id]) == 1 for command in commands)
-
-
-def test_progress_shows_on_a_terminal_only(bus: Bus, eva: Operator) -> None:
-    command, = linked(bus, 1)
-    letter, = letters(eva, bus, put(bus, command))
-    line = ["replay", letter, "--sign-as", "demo-backend", "--reason-text", "x"]
-    master, slave = pty.openpty()
-    run = subprocess.run(
-        [binary("identitybus"), *eva.arguments(*line)], env=clean_environment() | eva.environment,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=slave, timeout=60)
-    os.close(slave)
-    shown = os.read(master, 100_000)
-    os.close(master)
-    assert run.returncode == 0 and b"\x1b" not in run.stdout
-    assert b"/1" in shown and b"^C stops after the letters in hand" in shown
-    assert eva.dlq(*line).stderr == ""
-
-
-# One letter
-
-
-def test_show_tells_what_came_after_and_what_would_happen(bus: Bus, eva: Operator) -> None:
-    command, later = linked(bus, 2)
-    letter, = letters(eva, bus, put(bus, command))
-    bus.ask(later.but(signer="demo-backend"))
-    lines = eva.dlq("show", letter, "--sign-as", "demo-backend").stdout.splitlines()
-    told = {line[:18].strip(): line[18:] for line in lines}
-    assert told[letter].startswith("KEY_EXPIRED at authenticate: key demo-expired expired at")
-    assert "signed by demo-expired" in told["came"] and f"key demo/{command.subject}" in told["came"]
-    assert command.id in told["command"] and f'"externalId":"{command.subject}"' in told["command"]
-    assert "rejected UNAUTHENTICATED (the sender knows" in told["answered"]
-    assert told["since then"].startswith(f"1 later command for demo/{command.subject} (link.request)")
-    assert told["handled"] == "never: it is open"
-    assert told["would now be"].startswith("succeeded") and "signed as demo-backend" in told["would now be"]
-    assert len(bus.collector.replies[command.id]) == 2, "the refusal and the dry run's"
-    eva.dlq("dismiss", letter, "--reason-text", "the person was linked by hand", "--by", "eva")
-    assert 'by eva  "the person was linked by hand"' in eva.dlq("show", letter).stdout
-
-
-def editor(folder: Path, *replaced: tuple[str, str]) -> str:
-    path = folder / fresh("editor")
-    lines = [f"text = text.replace({old!r}, {new!r})" for old, new in replaced]
-    path.write_text("\n".join([
-        "#!/usr/bin/env python3", "import sys", "text = open(sys.argv[1]).read()", *lines,
-        "open(sys.argv[1], 'w').write(text)"]))
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
-    return str(path)
-
-
-def test_edit_checks_shows_the_difference_and_keeps_the_id(bus: Bus, eva: Operator) -> None:
-    good, = linked(bus, 1)
-    command = good.but(type="link.requst", signer="demo-backend")
-    letter, = letters(eva, bus, put(bus, command))
-    line = ["edit", letter, "--reason-text", "a slip of the producer"]
-    unchanged = eva.dlq(*line, status=3, EDITOR="true")
-    assert "nothing was changed, and nothing was sent." in unchanged.stderr
-    wrong = eva.dlq(*line, status=3, EDITOR=editor(eva.home, ("requst", "requet")))
-    assert "the link service knows no link.requet. Did you mean link.request?" in wrong.stderr
-    wrong = eva.dlq(*line, status=3, EDITOR=editor(eva.home, ("requst", "request"), ("installId", "instalId")))
-    assert "INVALID_REQUEST: data: " in wrong.stderr and "installId" in wrong.stderr
-    wrong = eva.dlq(*line, status=3, EDITOR=editor(eva.home, ("{", "")))
-    assert "NOT_JSON" in wrong.stderr
-    asked = eva.dlq(*line, status=64, EDITOR=editor(eva.home, ("requst", "request")))
-    assert "Give --yes to send it." in asked.stderr and not replays(bus).get(command.id)
-    done = eva.dlq(*line, "--yes", EDITOR=editor(eva.home, ("requst", "request")))
-    assert '-   "type": "link.requst",' in done.stderr and '+   "type": "link.request",' in done.stderr
-    assert "1 replayed: 1 succeeded." in done.stdout
-    again, = replays(bus)[command.id]
-    assert again.envelope["type"] == "identity.link.request.v1" and again.envelope["source"] == command.source
-    refused = eva.dlq(*line, status=3, EDITOR="true")
-    assert "is not open: it was replayed by" in refused.stderr
-    assert list(eva.home.glob("identitybus-*")) == []
-
-
-def test_what_is_no_envelope_is_edited_as_a_whole(bus: Bus, eva: Operator) -> None:
-    good, = linked(bus, 1)
-    value, headers = good.but(signer="demo-backend").structured()
-    letter, = letters(eva, bus, bus.put(value[:-1] + b",}", headers, key=good.key))
-    line = ["edit", letter, "--reason-text", "x", "--yes"]
-    unsigned = eva.dlq(*line, status=64, EDITOR=editor(eva.home, (",}", "}")))
-    assert "nobody has signed" in unsigned.stderr
-    done = eva.dlq(*line, "--sign-as", "demo-backend", EDITOR=editor(eva.home, (",}", "}")))
-    assert "1 replayed: 1 succeeded." in done.stdout
-
-
-# What cannot be done
-
-
-@pytest.mark.parametrize(("arguments", "status", "part"), [
-    (("replay", "--reason-text", "x"), 64, "Say which: letters such as link/9@0, --reason and the like, or --all"),
-    (("replay", "--all"), 64, "Missing: --reason-text"),
-    (("dismiss", "link/0@999999", "--reason-text", "x"), 3, "there is no dead letter link/0@999999"),
-    (("show", "link/0@999999"), 3, "there is no dead letter link/0@999999."),
-    (("show", "lnk/0@0"), 64, "there is no service lnk. Did you mean link?"),
-    (("show", "link/0"), 64, "'link/0' is invalid"),
-    (("replay", "--all", "--no-questions", "--reason-text", "x"), 64, "--no-questions goes with --dry-run"),
-    (("replay", "--all", "--rate", "0", "--reason-text", "x"), 64, "give a number above 0"),
-    (("list", "--bootstrap-servers", "127.0.0.1:1"), 69, "Kafka at 127.0.0.1:1 cannot be reached"),
-], ids=lambda value: " ".join(value) if isinstance(value, tuple) else "")
-def test_what_cannot_be_done_is_told(eva: Operator, arguments: tuple[str, ...], status: int, part: str) -> None:
-    answer = eva.dlq(*arguments, status=status)
-    assert answer.stdout == "" and part in answer.stderr, answer
-
-
-def test_without_services_of_this_version_nothing_is_done(
-    deployment: Deployment, bus: Bus, eva: Operator
-) -> None:
-    answer = eva.dlq("list", status=3, TOPIC_PREFIX=f"{bus.prefix}nobody.")
-    assert "has no topic" in answer.stderr and "TOPIC_PREFIX must be theirs" in answer.stderr

@@ -10,6 +10,8 @@ import WireJSON
 /// The answers to many commands, as they come on reply topics.
 final class AnswerBoard {
     private let scan: TopicScan?
+    /// Reads the same topics from a time on.
+    private let scanAgain: (Timestamp) throws -> TopicScan
     private let publications: Publications
     /// What is waited for, and what was said of it and when, in milliseconds since 1970.
     private var asked: [ReplyTail.Question: [(time: Int64, reply: ReceivedReply)]] = [:]
@@ -23,10 +25,18 @@ final class AnswerBoard {
         self.publications = publications
         let partitions = TopicScan.partitions(topics)
         scan = partitions.isEmpty ? nil : try TopicScan(kafka, admin, partitions, from: start)
+        scanAgain = { try TopicScan(kafka, admin, partitions, from: .time($0)) }
     }
 
     /// What is said to this from now on is kept.
     func listen(for question: ReplyTail.Question) { asked[question] = asked[question] ?? [] }
+
+    /// The same, and what was said since that time.
+    func listen(for question: ReplyTail.Question, since time: Int64, unless stop: () -> Bool) throws {
+        guard asked[question] == nil, scan != nil else { return }
+        asked[question] = []
+        try scanAgain(Timestamp(milliseconds: time)).catchUp(unless: stop) { take($0) }
+    }
 
     /// The same; what was said before does not count.
     func expect(_ question: ReplyTail.Question) { asked[question] = [] }
@@ -44,6 +54,9 @@ final class AnswerBoard {
 
     func poll(_ timeout: Duration) throws { try scan?.poll(timeout).forEach { take($0) } }
 
+    /// Reads what was answered up to this moment.
+    func catchUp(unless stop: () -> Bool) throws { try scan?.catchUp(unless: stop) { take($0) } }
+
     private func take(_ record: KafkaRecord) {
         guard let value = record.value, let envelope = try? JSONValue(parsing: value),
             envelope["type"]?.stringValue == ReceivedReply.type, let data = envelope["data"],
@@ -59,25 +72,27 @@ final class AnswerBoard {
 
 }
 
-/// Looks on a commands topic for what was sent again by somebody who has not said so.
+/// Looks on a commands topic for what was sent again by somebody who has not said so. Anybody who may write commands can
+/// name a letter in a header: only the very record that a run has claimed the letter for is its replay.
 final class ReplayTrace {
     private let scan: TopicScan
-    private var found: [String: (TopicPartition, Int64)] = [:]
+    private var found: [String: [KafkaRecord]] = [:]
 
     /// - Parameter since: nothing was sent before.
     init(_ kafka: KafkaAccess, _ admin: KafkaAdmin, topic: String, partitions: Int, since: Timestamp) throws {
         scan = try TopicScan(kafka, admin, TopicScan.partitions([topic: partitions]), from: .time(since))
     }
 
-    /// Where the command of the letter stands, if it stands there at this moment.
-    func find(_ letter: Letter) throws -> (TopicPartition, Int64)? {
+    /// The letter's record, if it stands there at this moment; of several the first one.
+    /// - Parameter digests: of the records that were to be sent.
+    func find(_ letter: Letter, _ digests: Set<String>) throws -> KafkaRecord? {
         try scan.catchUp { record in
             guard let mark = record.header(Letter.replayHeader) else { return }
-            let name = String(decoding: mark, as: UTF8.self)
-            // The first one counts.
-            if found[name] == nil { found[name] = (record.topicPartition, record.offset) }
+            found[String(decoding: mark, as: UTF8.self), default: []].append(record)
         }
-        return found[letter.replayMark]
+        return found[letter.replayMark]?.first {
+            digests.contains(RecordDigest.text(key: $0.key, value: $0.value, headers: $0.headers))
+        }
     }
 
 }

@@ -181,10 +181,13 @@ struct DLQDismissCommand: ParsableCommand {
             say("dismissed \(mine) of \(letters.count).  Recorded as \(handling.author), \"\(note)\"".harmless)
         }
         guard let first = inHand.first else { return }
+        let end =
+            first.state.claim.map { " until \(LetterTable.time($0.time + HandledLetters.lease)), by Kafka's clock." }
+            ?? "."
         throw Problem(
             .refused,
-            "\(inHand.count) of them are being sent at this moment, \(first.letter.id) by \(first.state.claim?.by ?? "?").",
-            "Look again in a moment: identitybus dlq list --open")
+            "\(inHand.count) of them are in hand of others, \(first.letter.id) of \(first.state.claim?.by ?? "?")\(end)",
+            "Look again then: identitybus dlq list --open")
     }
 }
 

@@ -53,7 +53,11 @@ struct DLQEditCommand: ParsableCommand {
         try desk.checkActions([handled.letter])
         var report = ReplayReport(by: handling.author, note: note, isJSON: json)
         let options = ReplayRun.Options(patience: .seconds(wait), by: handling.author, note: note)
-        let run = try ReplayRun(desk, [handled], post, options, edited: [letter: outgoing]) { report.take($0) }
+        let run = try ReplayRun(desk, [handled], post, options, edited: [letter: outgoing]) {
+            report.take($0)
+        } notice: {
+            complain($0.harmless)
+        }
         try run.run {}.forEach { report.take($0) }
         report.tell()
         if interruption.isRequested { throw ExitCode(ExitStatus.interrupted.rawValue) }
@@ -62,6 +66,7 @@ struct DLQEditCommand: ParsableCommand {
 
     /// The letter, and what signs it: known to be good before somebody takes the trouble.
     private func open() throws -> (Letter, LetterPost) {
+        let post = try LetterPost(deployment, signAs: signAs)
         let desk = try LetterDesk(deployment) { false }
         let handled = try desk.letter(letter)
         let found = handled.letter
@@ -76,7 +81,6 @@ struct DLQEditCommand: ParsableCommand {
                 "Dismiss it: identitybus dlq dismiss \(letter)")
         }
         try desk.checkActions([found])
-        let post = try LetterPost(deployment, signAs: signAs)
         if let event = found.event() { _ = try signed(found, event, nil, post) }
         return (found, post)
     }
@@ -172,8 +176,22 @@ enum EditorFile {
                 .refused, "the editor \(editor) ended with status \(status).",
                 "Nothing was sent. EDITOR names another one.")
         }
-        return try String(contentsOfFile: path, encoding: .utf8)
+        return try saved(path, editor)
     }
+
+    /// What the editor has left.
+    private static func saved(_ path: String, _ editor: String) throws -> String {
+        func refusal(_ what: String) -> Problem {
+            Problem(.refused, "the editor \(editor) \(what).", "Nothing was sent. Save the whole text in its file.")
+        }
+        guard let bytes = FileManager.default.contents(atPath: path) else { throw refusal("has left no file") }
+        guard !bytes.allSatisfy({ $0 < 33 }) else { throw refusal("has left an empty file") }
+        guard let text = String(validating: bytes, as: UTF8.self) else {
+            throw refusal("has left a file that is no text (UTF-8)")
+        }
+        return text
+    }
+
     /// Runs it in the foreground of the terminal, which Foundation's `Process` does not.
     /// - Returns: its exit status, or the number of the signal that ended it.
     private static func run(_ arguments: [String], _ environment: [String: String]) -> Int32 {

@@ -14,7 +14,9 @@ struct DLQReplayCommand: ParsableCommand {
             Letters that are there when it begins are sent, later ones are not. Letters of one key go one after the other; \
             where one is not done, those behind it stay open. Everything keeps its id, so that no service does it twice; \
             without --sign-as it keeps its bytes and its signature too. Ctrl-C stops after the letters in hand, and the \
-            same line goes on. Exit status 0: all were done; 3: some were refused or are left; 4: some are not answered yet.
+            same line goes on. A dry run writes questions to the commands topics, which services answer and which leave \
+            nothing else. Exit status 0: all were done; 3: some were refused or are left; 4: some are not answered yet, or \
+            in hand of somebody else.
             """)
 
     enum Wish: String, ExpressibleByArgument, CaseIterable { case succeeded }
@@ -29,7 +31,7 @@ struct DLQReplayCommand: ParsableCommand {
 
     @OptionGroup var handling: HandlingOptions
 
-    @Flag(help: "Only ask what would happen now. Services are asked by dry runs: they change nothing.")
+    @Flag(help: "Only ask what would happen now. Writes questions to the commands topics, and sends no letter.")
     var dryRun = false
 
     @Flag(help: "With --dry-run: ask nobody, and write nothing to Kafka; only show what would be sent.")
@@ -56,7 +58,9 @@ struct DLQReplayCommand: ParsableCommand {
     var batch = 20
 
     @Option(
-        parsing: .unconditional, help: "Seconds to wait for each answer. Default: 40.", transform: parsedSeconds)
+        parsing: .unconditional,
+        help: "Seconds to wait for each answer, and for a letter that somebody else has in hand. Default: 40.",
+        transform: parsedSeconds)
     var wait = 40.0
 
     @Flag(help: "Print one JSON object a letter.")
@@ -80,7 +84,7 @@ struct DLQReplayCommand: ParsableCommand {
         if open.isEmpty { return nothing(found) }
         if dryRun { return try preview(open.map(\.letter), post, desk) }
         try desk.checkActions(open.map(\.letter))
-        try replay(Self.withUnanswered(open, among: found), post, desk, note)
+        try replay(Self.withUnanswered(found), post, desk, note)
         if interruption.isRequested { throw ExitCode(ExitStatus.interrupted.rawValue) }
     }
 
@@ -88,17 +92,22 @@ struct DLQReplayCommand: ParsableCommand {
         if !json { say("nothing to do: \(LetterTable.total(found))") }
     }
 
-    /// With those that somebody has sent a moment ago and that nobody has an answer to: what is behind one of them waits.
-    private static func withUnanswered(_ open: [HandledLetter], among all: [HandledLetter]) -> [HandledLetter] {
-        let lanes = Set(open.compactMap(\.letter.lane))
-        let since = Timestamp.now.milliseconds - 600_000
-        return open
-            + all.filter { handled in
-                guard let closing = handled.state.closing, closing.act == .sent, handled.state.answer == nil,
-                    let lane = handled.letter.lane
-                else { return false }
-                return closing.time > since && lanes.contains(lane)
+    /// The open ones, with those that were sent and that nobody has an answer to yet: what is behind one of them waits.
+    /// - Parameter all: as they came.
+    static func withUnanswered(_ all: [HandledLetter]) -> [HandledLetter] {
+        var lanes: Set<String> = []
+        var found: [HandledLetter] = []
+        for handled in all.reversed() {
+            if handled.state.isOpen {
+                if let lane = handled.letter.lane { lanes.insert(lane) }
+                found.append(handled)
+            } else if handled.state.closing?.act == .sent, handled.state.answer == nil,
+                let lane = handled.letter.lane, lanes.contains(lane)
+            {
+                found.append(handled)
             }
+        }
+        return found.reversed()
     }
 
     // MARK: Doing it
@@ -108,10 +117,14 @@ struct DLQReplayCommand: ParsableCommand {
             rate: rate, batch: batch, keepsGoing: keepGoing, onlyIfSucceeded: onlyIf == .succeeded,
             patience: .seconds(wait), by: handling.author, note: note)
         var report = ReplayReport(by: handling.author, note: note, isJSON: json)
-        var bar = ProgressLine(total: letters.count)
+        var bar = ProgressLine(
+            total: letters.count, hint: "^C stops after the letters in hand; the same line goes on")
         let run = try ReplayRun(desk, letters, post, options) { result in
             report.take(result)
             bar.count += 1
+        } notice: { words in
+            bar.clear()
+            complain(words.harmless)
         }
         let left = try run.run { bar.show() }
         bar.clear()
@@ -138,7 +151,12 @@ struct DLQReplayCommand: ParsableCommand {
             }
         } else {
             let inquiry = try LetterInquiry(desk, letters, post)
-            var bar = ProgressLine(total: letters.count)
+            var bar = ProgressLine(total: letters.count, hint: "^C stops; only questions were asked")
+            let seconds = Double(letters.count) / rate
+            if seconds > 5, !Terminal.isErrorOutput {
+                let time = ProgressLine.words(seconds)
+                complain("asking about \(letters.count) letters, \(Int(rate)) a second: \(time) or more")
+            }
             try inquiry.ask(letters, rate: rate, patience: .seconds(wait)) { letter, prospect, _ in
                 preview.prospects[letter.id] = prospect
                 bar.count += 1

@@ -13,8 +13,9 @@ struct DLQShowCommand: ParsableCommand {
         commandName: "show",
         abstract: "Shows one dead letter: what it says, what was answered, what came after, what would happen now.",
         discussion: """
-            What would happen now is asked by a dry run, which changes nothing; --no-questions asks nobody. Codes, tokens \
-            and app secrets are hidden unless --show-secrets is given.
+            What would happen now is asked by a dry run, a question on the commands topic that leaves nothing but its \
+            answer; --no-questions asks nobody. Codes, tokens and app secrets are hidden unless --show-secrets is given. Of \
+            what is no envelope only length, digest and kind are shown, unless --raw is given.
             """)
 
     @Argument(help: "The letter, such as link/9@0.")
@@ -35,15 +36,18 @@ struct DLQShowCommand: ParsableCommand {
     @Flag(help: "Print authentication codes, tokens and the like too, in place of \u{2039}hidden\u{203A}.")
     var showSecrets = false
 
+    @Flag(help: "Print the beginning of what is no envelope too. It may hold secrets of its sender.")
+    var raw = false
+
     @OptionGroup var deployment: Deployment
 
     func run() throws {
         let interruption = Interruption()
+        let post = try LetterPost(deployment, signAs: signAs)
         let desk = try LetterDesk(deployment) { interruption.isRequested }
         let found = try desk.letter(letter)
-        let post = try LetterPost(deployment, signAs: signAs)
-        var story = LetterStory(found, showsSecrets: showSecrets)
-        let past = LetterPast(desk, found.letter, post)
+        var story = LetterStory(found, showsSecrets: showSecrets, showsRaw: raw)
+        let past = LetterPast(desk, found, post)
         story.answer = try past.answer()
         story.later = try past.laterCommands()
         story.handlings = try past.handlings()
@@ -68,14 +72,16 @@ struct DLQShowCommand: ParsableCommand {
 /// What Kafka knows of a letter's time.
 struct LetterPast {
     private let desk: LetterDesk
+    private let handled: HandledLetter
     private let letter: Letter
     private let post: LetterPost
     /// So long is looked, and what is found by then is told.
     private static let limit: Duration = .seconds(10)
 
-    init(_ desk: LetterDesk, _ letter: Letter, _ post: LetterPost) {
+    init(_ desk: LetterDesk, _ handled: HandledLetter, _ post: LetterPost) {
         self.desk = desk
-        self.letter = letter
+        self.handled = handled
+        letter = handled.letter
         self.post = post
     }
 
@@ -103,7 +109,7 @@ struct LetterPast {
         return found
     }
 
-    /// The commands under its key that came after it.
+    /// The commands under its key that came after it. Its own replay is none of them.
     func laterCommands() throws -> (count: Int, isAll: Bool, types: Set<String>)? {
         guard letter.isCommand, let key = letter.record.key, letter.origin.partition >= 0, letter.originOffset >= 0,
             desk.existing[letter.origin.topic] != nil
@@ -111,7 +117,10 @@ struct LetterPast {
         let scan = try TopicScan(desk.kafka, desk.admin, letter.origin, at: letter.originOffset + 1)
         var (count, types): (Int, Set<String>) = (0, [])
         let isAll = try scan.catchUp(within: Self.limit, unless: desk.stop) { record in
-            guard record.key == key, record.header(Letter.replayHeader) == nil else { return }
+            let replay = handled.state.closing?.command
+            guard record.key == key, record.topicPartition != replay?.place || record.offset != replay?.offset else {
+                return
+            }
             let event = try? EnvelopeReader.open(value: record.value, headers: record.headers)
             if event?.attributes.isDryRun == true { return }
             count += 1

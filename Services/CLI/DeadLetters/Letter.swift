@@ -100,6 +100,16 @@ struct Letter {
         headers.last { $0.name == HeaderName.signature }?.value.flatMap { Signature(header: $0) }?.keyID
     }
 
+    /// Whether the service has found the signature right: it looks at keys that are over, and at who may send what, only then.
+    var isSignatureRight: Bool {
+        switch step {
+        case DeadLetter.Step.decide.rawValue: true
+        case DeadLetter.Step.authenticate.rawValue:
+            ["KEY_EXPIRED", "KEY_REVOKED"].contains(reason) || isCommand && reason == "PRINCIPAL_INVALID"
+        default: false
+        }
+    }
+
     var signature: Header? { headers.last { $0.name == HeaderName.signature } }
 
     /// What a letter is in the way of: another one with the same lane comes after it. `nil`: of nothing.

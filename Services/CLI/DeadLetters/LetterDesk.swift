@@ -46,18 +46,47 @@ final class LetterDesk {
         let present = services.filter { existing[topics.deadLetters($0)] != nil }
         guard !present.isEmpty else { throw noTopics(services) }
         var letters: [Letter] = []
+        var reasons: Set<String> = []
         let names = Dictionary(uniqueKeysWithValues: present.map { (topics.deadLetters($0), $0) })
         let partitions = TopicScan.partitions(existing.filter { names[$0.key] != nil })
         let scan = try TopicScan(
             kafka, admin, partitions, from: choice.since.map { .time($0) } ?? .beginning)
         try scan.catchUp(unless: stop) { record in
-            guard let service = names[record.topicPartition.topic], let letter = Letter(record, of: service),
-                choice.contains(letter)
-            else { return }
-            letters.append(letter)
+            guard let service = names[record.topicPartition.topic], let letter = Letter(record, of: service) else {
+                return
+            }
+            reasons.insert(letter.reason)
+            if choice.contains(letter) { letters.append(letter) }
         }
+        if let reason = choice.reason { try check(reason, there: reasons) }
         try log.catchUp(unless: stop)
         return log.handled(ReplayPlan.inOrder(letters))
+    }
+
+    /// What services give (docs/guarantees.md).
+    private static let reasons =
+        EnvelopeError.Reason.allCases.map(\.rawValue) + AuthenticationFailure.Reason.allCases.map(\.rawValue)
+        + [ReasonCode.internalError.rawValue, "TOO_OLD_TO_TELL", "UNDELIVERABLE"]
+
+    /// - Throws: `Problem` when no letter has such a reason, and none ever will.
+    private func check(_ reason: String, there: Set<String>) throws {
+        let known = there.union(Self.reasons)
+        guard !known.contains(reason.uppercased()), !known.contains(reason) else { return }
+        let guess = nearest(to: reason.uppercased(), in: known.sorted()).map { " Did you mean \($0)?" } ?? ""
+        let have = there.isEmpty ? "There is no dead letter." : "There are: \(there.sorted().joined(separator: ", "))."
+        throw Problem(.usage, "no dead letter has the reason \(reason).\(guess)", have)
+    }
+
+    /// A record that somebody has said to stand there; `nil` when it is not there any more.
+    func record(at partition: TopicPartition, _ offset: Int64) throws -> KafkaRecord? {
+        guard existing[partition.topic] != nil else { return nil }
+        let scan = try TopicScan(kafka, admin, partition, at: offset)
+        let deadline = ContinuousClock.now + .seconds(5)
+        while .now < deadline, !stop() {
+            guard let first = try scan.poll(.milliseconds(100)).first else { continue }
+            return first.offset == offset ? first : nil
+        }
+        return nil
     }
 
     /// One letter.

@@ -71,12 +71,20 @@ struct LetterEdit {
         do {
             return try JSONValue(parsing: Array(text.utf8))
         } catch {
-            let before = String(decoding: Array(text.utf8).prefix(error.offset), as: UTF8.self).suffix(40)
-            throw Hindrance("NOT_JSON", "the text is \(error). Before that stands: \(before)")
+            throw Hindrance("NOT_JSON", "the text is \(error), which is \(Self.place(error.offset, in: text))")
         }
     }
 
     // MARK: Texts
+
+    /// Where a byte stands, as editors say it.
+    static func place(_ offset: Int, in text: String) -> String {
+        let before = text.utf8.prefix(offset)
+        let start = before.lastIndex(of: UInt8(ascii: "\n")).map { text.utf8.index(after: $0) } ?? text.startIndex
+        let lines = before.count { $0 == UInt8(ascii: "\n") }
+        let column = String(decoding: text.utf8[start..<before.endIndex], as: UTF8.self).count
+        return "line \(lines + 1), column \(column + 1)"
+    }
 
     /// Two spaces a level.
     static func pretty(_ value: JSONValue, _ indent: String = "") -> String {

@@ -9,6 +9,8 @@ enum Prospect: Hashable {
     case answered(LetterHandling.Answer)
     /// Nobody answers to such a record.
     case delivered
+    /// No service can read it: it would become a dead letter again.
+    case unreadable(String)
     case unanswered
     /// It is not sent, or cannot be asked about: why.
     case hindered(reason: String, words: String)
@@ -48,7 +50,8 @@ final class LetterInquiry {
                 do {
                     let outgoing = try post.outgoing(letter)
                     guard let question = outgoing.question(isDryRun: true) else {
-                        tell(letter, .delivered, nil)
+                        let unreadable = letter.isCommand ? letter.unreadable?.reason.rawValue : nil
+                        tell(letter, unreadable.map { .unreadable($0) } ?? .delivered, nil)
                         continue
                     }
                     let record = try post.question(outgoing)

@@ -32,12 +32,55 @@ struct Outgoing {
     var keyID: KeyID?
     var isEdited = false
 
+    init(
+        letter: Letter, record: Record, event: CloudEvent<JSONValue>? = nil, keyID: KeyID? = nil, isEdited: Bool = false
+    ) {
+        (self.letter, self.record, self.event, self.keyID, self.isEdited) = (letter, record, event, keyID, isEdited)
+    }
+
+    /// What somebody has sent in the place of the letter.
+    init(_ letter: Letter, found: KafkaRecord) {
+        let event = try? EnvelopeReader.read(value: found.value, headers: found.headers)
+        let original = letter.event()
+        let signature = found.header(HeaderName.signature)
+        let isSignedAnew = signature != letter.signature?.value
+        self.init(
+            letter: letter,
+            record: Record(
+                topic: found.topicPartition.topic, key: found.key, value: found.value, headers: found.headers),
+            event: event,
+            keyID: isSignedAnew ? signature.flatMap { Signature(header: $0) }.map { KeyID($0.keyID) } : nil,
+            isEdited: event?.attributes.type != original?.attributes.type || event?.data != original?.data)
+    }
+
+    var digest: String { RecordDigest.text(key: record.key, value: record.value, headers: record.headers) }
+
     /// What an answer to it names; `nil` where nobody answers.
     func question(isDryRun: Bool) -> ReplyTail.Question? {
         guard letter.isCommand, let event else { return nil }
         return ReplyTail.Question(
             commandID: CommandID(event.attributes.id),
             digest: CommandDigest.text(type: event.attributes.type, data: event.data), isDryRun: isDryRun)
+    }
+}
+
+/// What stands for a record wherever it stands: SHA-256 of its key, its value and its headers in their order, signature
+/// included; each with its length before it. In hex.
+enum RecordDigest {
+    static func text(key: [UInt8]?, value: [UInt8]?, headers: [Header]) -> String {
+        var hash = SHA256()
+        func add(_ bytes: [UInt8]?) {
+            let length = Int64(bytes?.count ?? -1)
+            withUnsafeBytes(of: length.bigEndian) { hash.update(bufferPointer: $0) }
+            hash.update(data: bytes ?? [])
+        }
+        add(key)
+        add(value)
+        for header in headers {
+            add(Array(header.name.utf8))
+            add(header.value)
+        }
+        return hash.finalize().hex
     }
 }
 
@@ -63,6 +106,18 @@ struct LetterPost {
             .choice("IDENTITYBUS_TRUST", default: Authenticator.Trust.signed)
         let keys = try deployment.keys()
         authenticator = apps.map { Authenticator(trust: trusts, apps: $0, keys: keys, topics: deployment.topics) }
+        if let signAs { try check(signAs) }
+    }
+
+    /// - Throws: `Problem` when no app has such a key.
+    private func check(_ keyID: KeyID) throws {
+        guard let apps, ![Signature.internalKeyID, Signature.gatewayKeyID].contains(keyID.text), !apps.ownsKey(keyID)
+        else { return }
+        let known = Set(apps.ids.compactMap { apps[$0] }.flatMap { $0.keys.keys.map(\.text) }).sorted()
+        let guess = nearest(to: keyID.text, in: known + [Signature.internalKeyID]).map { " Did you mean \($0)?" } ?? ""
+        throw Problem(
+            .usage, "no app of \(deployment.appsPath) has a key \(keyID).\(guess)",
+            "Nothing was done. There are: \((known + [Signature.internalKeyID]).joined(separator: ", ")).")
     }
 
     // MARK: Sending again
@@ -70,11 +125,14 @@ struct LetterPost {
     func outgoing(_ letter: Letter) throws(Hindrance) -> Outgoing {
         if letter.isWithheld {
             throw Hindrance(
-                "WITHHELD", "the letter is without its value, which holds a secret; it can only be dismissed")
+                "WITHHELD",
+                "the letter is without its value, which holds a secret: let the sender ask again; dismiss it")
         }
         if letter.isCut {
             throw Hindrance(
-                "CUT", "the letter has only the beginning of its \(letter.wholeSize) bytes; it can only be dismissed")
+                "CUT",
+                "the letter has only the beginning of its \(letter.wholeSize) bytes: let the sender send it anew; dismiss it"
+            )
         }
         let mark = Header(Letter.replayHeader, letter.replayMark)
         guard letter.isCommand else {

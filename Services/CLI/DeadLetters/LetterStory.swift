@@ -8,6 +8,7 @@ import WireJSON
 struct LetterStory {
     private let handled: HandledLetter
     private let showsSecrets: Bool
+    private let showsRaw: Bool
     var answer: (time: Int64, reply: ReceivedReply)?
     var later: (count: Int, isAll: Bool, types: Set<String>)?
     var handlings: [LetterHandling] = []
@@ -16,12 +17,14 @@ struct LetterStory {
     private var message: String?
     var signAs: String?
 
-    /// So much of a value that is no envelope is shown.
+    /// So much of a value that is no envelope is shown to those who want to see it.
     private static let shownBytes = 120
 
-    init(_ handled: HandledLetter, showsSecrets: Bool) {
+    /// - Parameter showsRaw: whether the beginning of what is no envelope is shown.
+    init(_ handled: HandledLetter, showsSecrets: Bool, showsRaw: Bool = false) {
         self.handled = handled
         self.showsSecrets = showsSecrets
+        self.showsRaw = showsRaw
     }
 
     private var letter: Letter { handled.letter }
@@ -43,7 +46,7 @@ struct LetterStory {
         if handlings.isEmpty { lines.append(row("handled", "never: it is open")) }
         for handling in handlings { lines.append(row(Self.words(handling.act), told(handling))) }
         if let now { lines.append(row("would now be", now)) }
-        if handled.state.isOpen { lines.append(row("do", LetterGroup.advice(letter.reason, letter.step))) }
+        if handled.state.isOpen { lines.append(row("do", LetterGroup.advice(letter))) }
         return lines
     }
 
@@ -53,23 +56,30 @@ struct LetterStory {
 
     private var came: String {
         let place = letter.origin.partition < 0 ? letter.origin.topic : "\(letter.origin)@\(letter.originOffset)"
-        let signer = letter.signer.map { "signed by \($0)" } ?? "without a signature that can be read"
-        let verb = letter.step == DeadLetter.Step.publish.rawValue ? "meant for" : "on"
+        let verb = letter.isSignatureRight ? "signed by" : "claims to be signed by"
+        let signer = letter.signer.map { "\(verb) \($0)" } ?? "without a signature that can be read"
+        let way = letter.step == DeadLetter.Step.publish.rawValue ? "meant for" : "on"
         let time = letter.originTime < 0 ? letter.record.timestampMs : letter.originTime
-        return "\(LetterTable.time(time)) \(verb) \(place), key \(letter.key ?? "-"), \(signer)"
+        return "\(LetterTable.time(time)) \(way) \(place), key \(letter.key ?? "-"), \(signer)"
     }
 
     private var content: String {
         guard let attributes = letter.attributes, let event = letter.event() else {
-            let value = letter.record.value
-            guard let value else { return "no value\(letter.isWithheld ? ": it holds a secret" : "")" }
-            let start = String(decoding: value.prefix(Self.shownBytes), as: UTF8.self)
-            let more = letter.wholeSize > Self.shownBytes ? "…" : ""
-            return
-                "\(letter.wholeSize) bytes, no envelope (\(letter.unreadable?.reason.rawValue ?? "")): \(start)\(more)"
+            guard letter.record.value != nil else { return "no value\(letter.isWithheld ? ": it holds a secret" : "")" }
+            let cut = letter.isCut ? "; only its beginning is here" : ""
+            let reason = letter.unreadable?.reason.rawValue ?? ""
+            let facts = "no envelope (\(reason)): \(ValueFacts(letter.record).text)\(cut)"
+            return raw.map { "\(facts): \($0)" } ?? "\(facts)  (its beginning: --raw)"
         }
         let data = String(decoding: shown(event.data).serialized(), as: UTF8.self)
         return "\(RecordLine.short(attributes.type))  id \(attributes.id)  from \(attributes.source)  \(data)"
+    }
+
+    /// The beginning of what is no envelope, where that is wanted.
+    private var raw: String? {
+        guard showsRaw, let value = letter.record.value else { return nil }
+        let more = letter.wholeSize > Self.shownBytes ? "…" : ""
+        return String(decoding: value.prefix(Self.shownBytes), as: UTF8.self) + more
     }
 
     private func shown(_ value: JSONValue) -> JSONValue {
@@ -129,6 +139,7 @@ struct LetterStory {
             let words = answer.isGood ? "" : message.map { ": \($0)" } ?? ""
             return "\(answer.text)\(words)\(told)  (dry run\(signer.isEmpty ? "" : ",\(signer)"))"
         case .delivered: return "sent; nobody answers to such a record"
+        case .unreadable(let reason): return "a dead letter again: \(reason)"
         case .unanswered: return "unknown: no service answered in time"
         case .hindered(let reason, let words): return "left open\(signer): \(reason): \(words)"
         }
@@ -143,9 +154,8 @@ struct LetterStory {
             object["data"] = shown(event.data)
         } else {
             object["unreadable"] = .string(letter.unreadable?.reason.rawValue ?? "")
-            object["value"] = letter.record.value.map {
-                .string(String(decoding: $0.prefix(Self.shownBytes), as: UTF8.self))
-            }
+            object["value"] = raw.map { .string($0) } ?? .null
+            if letter.record.value != nil { object["noEnvelope"] = ValueFacts(letter.record).json }
         }
         object["bytes"] = .number(JSONNumber(letter.wholeSize))
         if let answer {
@@ -185,6 +195,7 @@ struct LetterStory {
         case .answered(let answer):
             ["status": .string(answer.status), "reason": answer.reason.map { .string($0) } ?? .null]
         case .delivered: ["status": "delivered"]
+        case .unreadable(let reason): ["status": "unreadable", "reason": .string(reason)]
         case .unanswered: ["status": "unanswered"]
         case .hindered(let reason, let words):
             ["status": "left open", "reason": .string(reason), "message": .string(words)]

@@ -72,13 +72,19 @@ struct LetterGroup {
 
     /// What to do: about the cause while letters are open, else what was done.
     var advice: String {
-        if open > 0 { return "-> \(Self.advice(reason, step))" }
+        let open = letters.filter(\.state.isOpen).map(\.letter)
+        // Where there is one that can be sent, it is about that.
+        if let letter = open.first(where: { !$0.isCut && !$0.isWithheld }) ?? open.first {
+            return "-> \(Self.advice(letter))"
+        }
         let done = letters.map { "\($0.status) \($0.detail)" }
         return Dictionary(grouping: done) { $0 }.sorted { $0.value.count > $1.value.count }.first?.key ?? ""
     }
 
-    static func advice(_ reason: String, _ step: String) -> String {
-        switch reason {
+    static func advice(_ letter: Letter) -> String {
+        if letter.isWithheld { return "it held a secret and is kept without it: let the sender ask again; dismiss" }
+        if letter.isCut { return "only its beginning is kept: let the sender send it anew, smaller; dismiss" }
+        return switch letter.reason {
         case "KEY_EXPIRED": "give the key a new end, then replay; or replay --sign-as"
         case "KEY_REVOKED", "KEY_UNKNOWN", "KEY_OF_OTHER_APP":
             "was it a sender of yours? replay --sign-as; else dismiss"
@@ -86,12 +92,13 @@ struct LetterGroup {
         case "SIGNATURE_MISSING", "SIGNATURE_MALFORMED", "SIGNATURE_INVALID":
             "nobody vouches for it: find the sender; replay --sign-as, or dismiss"
         case "PRINCIPAL_INVALID": "nobody may send this so: dismiss"
+        case "TOO_LARGE": "fix the producer: a command has 256 KiB at most; dismiss"
         case "UNKNOWN_TYPE": "fix the producer; edit, or dismiss. Of a newer version: update, then replay"
         case "UNDELIVERABLE": "make the topic take it, then replay; or dismiss"
         case "INTERNAL_ERROR": "a defect: look at the log, update, then replay"
         case "TOO_OLD_TO_TELL": "it may have been done: ask explain, then replay or dismiss"
         default:
-            step == DeadLetter.Step.decode.rawValue
+            letter.step == DeadLetter.Step.decode.rawValue
                 ? "fix the producer; edit, or dismiss" : "look at one: identitybus dlq show"
         }
     }

@@ -17,6 +17,12 @@ struct ReplayReport {
     private var isHindered = false
     /// The first letter of each cause, and what is to be said of it.
     private var examples: [String: String] = [:]
+    /// The first letter that nobody has answered.
+    private var waiting: Letter?
+    private var isHeld = false
+    /// Letters that are left as was wished; those behind them are no failure either.
+    private var spared: Set<LetterID> = []
+    private var isBlocked = false
 
     init(by: String, note: String, isJSON: Bool) {
         self.by = by
@@ -26,22 +32,33 @@ struct ReplayReport {
 
     mutating func take(_ result: ReplayResult) {
         if isJSON { say(json: result.json) }
+        if let cause = result.cause {
+            left[cause, default: 0] += 1
+            note(cause, result)
+        }
         switch result.end {
         case .answered(let answer):
             answers[answer, default: 0] += 1
             if !answer.isGood { note(answer.text, result) }
         case .unanswered:
             unanswered += 1
-            note("no answer", result)
-        case .others: others += 1
-        case .left(let reason):
-            left[reason, default: 0] += 1
-            if !Self.followUp.contains(reason) { isHindered = true }
-            note(reason, result)
-        case .spared(let reason):
-            left[reason, default: 0] += 1
-            note(reason, result)
+            noteWaiting(result)
+        case .others(let answer):
+            others += 1
+            if let answer, !answer.isGood { note("\(answer.text) (others)", result) }
+        case .stillUnanswered:
+            others += 1
+            noteWaiting(result)
+        case .held: isHeld = true
+        case .left(let reason): if reason != "NOT_REACHED" { isHindered = true }
+        case .behind(let first): if !spared.contains(first) { isBlocked = true }
+        case .spared: spared.insert(result.letter.id)
         }
+    }
+
+    private mutating func noteWaiting(_ result: ReplayResult) {
+        waiting = waiting ?? result.letter
+        note("no answer", result)
     }
 
     private mutating func note(_ cause: String, _ result: ReplayResult) {
@@ -64,16 +81,29 @@ struct ReplayReport {
             let count = left[cause].map { "\($0) " } ?? ""
             say("          \(count)\(cause)  \(example)".harmless)
         }
+        for line in advice { say("          \(line)".harmless) }
     }
 
-    /// `nil` when all is well.
+    /// What to do about letters that are not answered, and those that are in others' hands.
+    private var advice: [String] {
+        var lines: [String] = []
+        if let letter = waiting {
+            let id = letter.attributes?.id ?? "ID"
+            let app = letter.app.map { " --app \($0)" } ?? ""
+            lines.append("Does the \(letter.id.service) service run? Once it has answered, the same line goes on.")
+            lines.append("What became of it: identitybus explain \(id)\(app)")
+            if left["BEHIND"] != nil { lines.append("Not to wait for its answer: the same line with --keep-going") }
+        }
+        if isHeld { lines.append("Once they are sent, or the time is over, the same line goes on.") }
+        return lines
+    }
+
+    /// `nil` when all is well. What stays behind a letter that is not answered waits for that.
     var status: ExitStatus? {
         if isHindered || answers.contains(where: { !$0.key.isGood }) { return .refused }
-        return unanswered > 0 ? .unanswered : nil
+        if waiting != nil || isHeld { return .unanswered }
+        return isBlocked ? .refused : nil
     }
-
-    /// What is left because of another letter.
-    private static let followUp: Set<String> = ["BEHIND", "NOT_REACHED"]
 }
 
 /// What a replay would do, letter by letter, and in all.
@@ -88,6 +118,7 @@ struct ReplayPreview {
         switch prospects[letter.id] {
         case .answered(let answer): (status, reason) = (answer.status, answer.reason)
         case .delivered: status = "delivered"
+        case .unreadable(let cause): (status, reason) = ("unreadable", cause)
         case .unanswered: status = "unanswered"
         case .hindered(let cause, let told): (status, reason, words) = ("left open", cause, told)
         case nil: break
@@ -106,7 +137,10 @@ struct ReplayPreview {
         ]
         lines += outcomes
         lines += told
-        let what = isAsked ? "nothing was done, services were only asked." : "nothing was sent, and nobody was asked."
+        let what =
+            isAsked
+            ? "nothing was sent; services were asked, by dry runs on the commands topics."
+            : "nothing was sent, and nobody was asked."
         let newest = LetterTable.time(letters.map(\.record.timestampMs).max() ?? -1)
         return lines + [
             "\(what)  Do it: the same line with --reason-text \"…\" and without --dry-run;",
@@ -124,6 +158,7 @@ struct ReplayPreview {
             case .answered(let answer) where answer.isGood: good[answer.status, default: 0] += 1
             case .answered(let answer): refused[answer.reason ?? answer.status, default: 0] += 1
             case .delivered: good["delivered", default: 0] += 1
+            case .unreadable(let reason): refused[reason, default: 0] += 1
             case .unanswered: hindered["NO_ANSWER", default: 0] += 1
             case .hindered(let reason, let told):
                 hindered[reason, default: 0] += 1
@@ -162,26 +197,43 @@ struct ReplayPreview {
     private static func count(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
 }
 
-/// How far it is, on a terminal only.
+/// How far it is, how fast and for how long still; on a terminal only.
 struct ProgressLine {
     let total: Int
     var count = 0
+    private let hint: String
     private let start = ContinuousClock.now
     private var shown: ContinuousClock.Instant?
 
-    init(total: Int) { self.total = total }
+    /// - Parameter hint: what Ctrl-C does.
+    init(total: Int, hint: String) {
+        self.total = total
+        self.hint = hint
+    }
 
     mutating func show() {
         guard Terminal.isErrorOutput, shown.map({ .now - $0 > .milliseconds(200) }) ?? true else { return }
         shown = .now
-        let width = 20
-        let full = total == 0 ? width : count * width / total
-        let seconds = max(0.001, Double((ContinuousClock.now - start).components.seconds) + 0.5)
-        let bar = String(repeating: "#", count: full) + String(repeating: "-", count: width - full)
-        Terminal.rewrite(
-            "  [\(bar)]  \(count)/\(total)  \(Int((Double(count) / seconds).rounded()))/s  "
-                + "^C stops after the letters in hand; the same line goes on")
+        Terminal.rewrite(text(after: .now - start))
     }
 
-    func clear() { if shown != nil { Terminal.rewrite("") } }
+    func text(after time: Duration) -> String {
+        let width = 20
+        let full = total == 0 ? width : count * width / total
+        let bar = String(repeating: "#", count: full) + String(repeating: "-", count: width - full)
+        let rate = Double(count) / max(0.5, Double(time.inMilliseconds) / 1000)
+        let left = rate > 0 ? "\(Self.words(Double(total - count) / rate)) left" : "-"
+        return "  [\(bar)]  \(count)/\(total)  \(Int(rate.rounded()))/s  \(left)  \(hint)"
+    }
+
+    /// Seconds, for people.
+    static func words(_ seconds: Double) -> String {
+        let seconds = Int(min(seconds.rounded(.up), 1_000_000))
+        return seconds < 120 ? "\(seconds) s" : "\((seconds + 59) / 60) min"
+    }
+
+    mutating func clear() {
+        if shown != nil { Terminal.rewrite("") }
+        shown = nil
+    }
 }

@@ -4,50 +4,6 @@ import Contracts
 import Foundation
 import Messaging
 import Supervision
-import WireJSON
-
-/// What became of one letter.
-struct ReplayResult {
-    enum End: Hashable {
-        /// Sent, and answered so.
-        case answered(LetterHandling.Answer)
-        /// Sent, and there was no answer in time.
-        case unanswered
-        /// Somebody else has done it meanwhile.
-        case others
-        /// Still open.
-        case left(reason: String)
-        /// Still open, as was wished: it would not succeed.
-        case spared(reason: String)
-    }
-
-    var letter: Letter
-    var end: End
-    /// In words.
-    var why: String?
-    var place: RecordPost.Place?
-
-    var json: JSONValue {
-        func text(_ text: String?) -> JSONValue { text.map { .string($0) } ?? .null }
-        var (state, status, reason): (String, String?, String?) = ("replayed", nil, nil)
-        switch end {
-        case .answered(let answer): (status, reason) = (answer.status, answer.reason)
-        case .unanswered: status = "unanswered"
-        case .others: state = "handled by others"
-        case .left(let cause), .spared(let cause): (state, reason) = ("open", cause)
-        }
-        var object: JSONObject = [
-            "letter": .string(letter.id.description), "id": text(letter.attributes?.id), "key": text(letter.key),
-            "state": .string(state), "status": text(status), "reason": text(reason), "message": text(why),
-        ]
-        if let place {
-            object["topic"] = .string(place.partition.topic)
-            object["partition"] = .number(JSONNumber(place.partition.partition))
-            object["offset"] = .number(JSONNumber(place.offset))
-        }
-        return .object(object)
-    }
-}
 
 /// Sends letters again, each once, whoever else does it at the same time: a letter is claimed on the actions topic, sent
 /// within the claim's time, and what was sent and answered is written there. What somebody claimed who is gone is looked for
@@ -61,7 +17,7 @@ final class ReplayRun {
         var keepsGoing = false
         /// Whether each is tried first, and left when it would not succeed.
         var onlyIfSucceeded = false
-        /// How long an answer is waited for.
+        /// How long an answer is waited for, and a letter that somebody else has in hand.
         var patience: Duration = .seconds(40)
         var by: String
         var note: String
@@ -87,6 +43,9 @@ final class ReplayRun {
     /// What is claimed is given to Kafka within this time, or claimed again: with the time that Kafka is given, it is gone
     /// before the claim ends.
     private static let window: Duration = .seconds(5)
+    /// How often a letter is claimed at most.
+    private static let pause: Duration = .seconds(1)
+    private static let look: Duration = .milliseconds(250)
 
     private let desk: LetterDesk
     private let post: LetterPost
@@ -100,24 +59,38 @@ final class ReplayRun {
     private var work: [LetterID: Work] = [:]
     private var traces: [String: ReplayTrace] = [:]
     private var notes: Set<Int> = []
-    /// Others' claims, and since when we have seen them.
-    private var claims: [String: ContinuousClock.Instant] = [:]
+    /// When each letter was claimed last.
+    private var claimed: [LetterID: ContinuousClock.Instant] = [:]
+    /// Letters that others have in hand, and since when that is so here.
+    private var held: [LetterID: ContinuousClock.Instant] = [:]
+    /// The runs of others that were waited for, and told of.
+    private var holders: Set<String> = []
     private var nextSend = ContinuousClock.now
     private var edited: [LetterID: Outgoing] = [:]
+    /// What an answer names to letters that somebody has sent edited.
+    private var questions: [LetterID: ReplyTail.Question] = [:]
+    /// Letters that others wait behind.
+    private var failed: [LetterID: ReplayResult.End] = [:]
     private let tell: (ReplayResult) -> Void
+    private let notice: (String) -> Void
+    /// Whether what was answered before the run began counts.
+    private let looksBack: Bool
 
     /// - Parameters:
     ///   - edited: what is sent in the place of a letter.
     ///   - tell: is told of each letter that was taken in hand.
+    ///   - notice: is told what is waited for.
     init(
         _ desk: LetterDesk, _ handled: [HandledLetter], _ post: LetterPost, _ options: Options,
-        edited: [LetterID: Outgoing] = [:], tell: @escaping (ReplayResult) -> Void
+        edited: [LetterID: Outgoing] = [:], tell: @escaping (ReplayResult) -> Void,
+        notice: @escaping (String) -> Void = { _ in }
     ) throws {
         self.desk = desk
         self.post = post
         self.options = options
         self.edited = edited
         self.tell = tell
+        self.notice = notice
         let chosen = handled.map(\.letter)
         letters = Dictionary(uniqueKeysWithValues: chosen.map { ($0.id, $0) })
         plan = ReplayPlan(chosen, keepsGoing: options.keepsGoing)
@@ -125,16 +98,27 @@ final class ReplayRun {
         records = try RecordPost(desk.kafka)
         // The answers to what others have sent may be there already.
         let earliest = handled.compactMap { ($0.state.inDoubt ?? $0.state.claim ?? $0.state.closing)?.time }.min()
+        looksBack = earliest != nil
         answers = try desk.answers(
             chosen, post,
             from: earliest.map { .time(Timestamp(milliseconds: $0 - 2 * HandledLetters.lease)) } ?? .end)
         for letter in chosen { Self.question(letter).map { answers.listen(for: $0) } }
+        for handled in handled {
+            guard let command = handled.state.closing?.command, command.isEdited, handled.state.answer == nil,
+                let record = try desk.record(at: command.place, command.offset),
+                let question = Outgoing(handled.letter, found: record).question(isDryRun: false)
+            else { continue }
+            questions[handled.letter.id] = question
+            answers.listen(for: question)
+        }
     }
 
     /// - Parameter progress: is called a few times a second.
     /// - Returns: the letters that were not taken in hand, and why.
     func run(progress: () -> Void) throws -> [ReplayResult] {
         defer { records.flush() }
+        // An answer that came while nobody waited is no less one.
+        if looksBack { try answers.catchUp(unless: desk.stop) }
         var stopped: ContinuousClock.Instant?
         while !plan.isDone {
             if stopped == nil, desk.stop() {
@@ -160,15 +144,23 @@ final class ReplayRun {
     }
 
     private func left() -> [ReplayResult] {
-        let behind = plan.stopped.compactMap { id, failed in
+        let behind = plan.stopped.compactMap { id, first in
             letters[id].map {
-                ReplayResult(letter: $0, end: .left(reason: "BEHIND"), why: "\(failed) of its key has failed")
+                ReplayResult(letter: $0, end: .behind(first), why: "\(first) of its key \(Self.words(failed[first]))")
             }
         }
         let notReached = plan.left.compactMap { id in
             letters[id].map { ReplayResult(letter: $0, end: .left(reason: "NOT_REACHED"), why: "stopped before it") }
         }
         return (behind + notReached).filter { desk.log[$0.letter].isOpen }
+    }
+
+    private static func words(_ end: ReplayResult.End?) -> String {
+        switch end {
+        case .unanswered, .stillUnanswered: "is not answered yet"
+        case .held: "is in hand of somebody else"
+        default: "has failed"
+        }
     }
 
     /// Letters that are not sent yet are not sent any more.
@@ -191,9 +183,10 @@ final class ReplayRun {
         guard let letter = letters[id] else { return plan.finish(id, isGood: true) }
         let state = desk.log[letter]
         if let closing = state.closing { return watch(letter, closing, state.answer?.answer) }
-        if let claim = state.claim, claim.run != desk.log.run, mayHold(claim) {
-            return plan.postpone(id, until: .now + .milliseconds(250))
+        if let claim = state.claim, claim.run != desk.log.run {
+            guard !isHeld(letter, claim) else { return }
         }
+        if let last = claimed[id], .now - last < Self.pause { return plan.postpone(id, until: .now + Self.look) }
         do {
             let outgoing = try edited[id] ?? post.outgoing(letter)
             guard options.onlyIfSucceeded, let question = outgoing.question(isDryRun: true) else {
@@ -208,26 +201,44 @@ final class ReplayRun {
         }
     }
 
-    /// Whether somebody else's claim seems to hold. What the log says counts in the end; a clock of ours that is wrong only
-    /// makes us ask too often, or wait for as long as a claim holds.
-    private func mayHold(_ claim: LetterHandling) -> Bool {
-        let since = claims[claim.id] ?? .now
-        claims[claim.id] = since
-        return !HandledLetters.isOver(claim, at: Timestamp.now.milliseconds - 200)
-            && .now - since < .milliseconds(HandledLetters.lease + 200)
+    /// Whether somebody else's claim holds, by the broker's time: where that is not known yet, a claim of ours will tell.
+    private func isHeld(_ letter: Letter, _ claim: LetterHandling) -> Bool {
+        let since = held[letter.id] ?? .now
+        held[letter.id] = since
+        guard let now = desk.log.now(letter), !HandledLetters.isOver(claim, at: now) else { return false }
+        let waited = ContinuousClock.now - since
+        let end = LetterTable.time(claim.time + HandledLetters.lease)
+        if waited >= options.patience {
+            finish(letter, .held, "\(claim.by) has it in hand until \(end), by Kafka's clock", isGood: false)
+            return true
+        }
+        if waited > Self.pause, holders.insert(claim.run).inserted {
+            notice(
+                "\(letter.id) is in hand of \(claim.by) until \(end), by Kafka's clock. Waiting for it, "
+                    + "\(options.patience.components.seconds) s at most (--wait)")
+        }
+        plan.postpone(letter.id, until: .now + Self.look)
+        return true
     }
 
     /// Somebody has done it. What is behind it waits for the answer.
     private func watch(_ letter: Letter, _ closing: LetterHandling, _ answer: LetterHandling.Answer?) {
-        let words = "\(closing.act == .dismissed ? "dismissed" : "sent") by \(closing.by)"
-        if closing.act == .dismissed { return finish(letter, .others, words, isGood: true) }
-        if let answer { return finish(letter, .others, "\(words): \(answer.text)", isGood: answer.isGood) }
-        let age = Duration.milliseconds(Timestamp.now.milliseconds - closing.time)
+        if closing.act == .dismissed {
+            return finish(letter, .others(nil), "dismissed by \(closing.by)", isGood: true)
+        }
+        if let answer { return endOthers(letter, answer) }
+        let age = Duration.milliseconds(max(0, (desk.log.now(letter) ?? closing.time) - closing.time))
         work[letter.id] = Work(
             outgoing: Outgoing(letter: letter, record: Record(topic: letter.origin.topic, value: nil)),
             stage: .watching(
-                Self.question(letter), after: start(of: letter, desk.log[letter].claimedAt ?? closing.time),
+                questions[letter.id] ?? Self.question(letter),
+                after: start(of: letter, desk.log[letter].claimedAt ?? closing.time),
                 until: .now + (options.patience - age)))
+    }
+
+    private func endOthers(_ letter: Letter, _ answer: LetterHandling.Answer) {
+        let by = desk.log[letter].closing?.by ?? "?"
+        finish(letter, .others(answer), "sent by \(by): \(answer.text)", isGood: answer.isGood)
     }
 
     /// What an answer to the letter as it is names.
@@ -266,20 +277,35 @@ final class ReplayRun {
             try send(item.outgoing)
         case .sending(let token):
             guard let outcome = records.outcome(token) else { return }
-            try sent(item.outgoing, try outcome.get(), claimedAt: desk.log[letter].claimedAt ?? 0)
+            do {
+                try sent(item.outgoing, try outcome.get(), claimedAt: desk.log[letter].claimedAt ?? 0)
+            } catch let hindrance as Hindrance {
+                try giveUp(letter, hindrance)
+            }
         case .answering(let question, let after, let until):
             try wait(item, question, after, isLate(until))
         case .watching(let question, let after, let until):
-            if let answer = desk.log[letter].answer?.answer {
-                let by = desk.log[letter].closing?.by ?? "?"
-                finish(letter, .others, "sent by \(by): \(answer.text)", isGood: answer.isGood)
-            } else if let question, let reply = answers.answer(question, after: after) {
-                let answer = LetterHandling.Answer(status: reply.status.rawValue, reason: reply.reason)
-                try write(.answered, letter, answer: answer)
-                finish(letter, .others, "sent by others: \(answer.text)", isGood: answer.isGood)
-            } else if isLate(until) {
-                finish(letter, .others, "sent by others, and not answered", isGood: false)
-            }
+            try look(letter, question, after, isLate(until))
+        }
+    }
+
+    /// At what somebody else has sent.
+    private func look(_ letter: Letter, _ question: ReplyTail.Question?, _ after: Int64, _ isLate: Bool) throws {
+        if let answer = desk.log[letter].answer?.answer { return endOthers(letter, answer) }
+        var answer: LetterHandling.Answer?
+        if let question, let reply = answers.answer(question, after: after) {
+            answer = LetterHandling.Answer(status: reply.status.rawValue, reason: reply.reason)
+        } else if isLate, let question, answers.isPending(question, after: after) {
+            answer = LetterHandling.Answer(status: ReplyStatus.pending.rawValue, reason: nil)
+        }
+        if let answer {
+            try write(.answered, letter, answer: answer)
+            endOthers(letter, answer)
+        } else if isLate {
+            let closing = desk.log[letter].closing
+            let time = closing.map { LetterTable.time($0.time) } ?? "-"
+            let words = "sent by \(closing?.by ?? "?") at \(time), and not answered yet"
+            finish(letter, .stillUnanswered, words, isGood: false)
         }
     }
 
@@ -287,7 +313,8 @@ final class ReplayRun {
 
     private func claim(_ outgoing: Outgoing) throws {
         let since = ContinuousClock.now
-        let record = try write(.claimed, outgoing.letter)
+        claimed[outgoing.letter.id] = since
+        let record = try write(.claimed, outgoing.letter, digest: outgoing.digest)
         work[outgoing.letter.id] = Work(outgoing: outgoing, stage: .claiming(record: record, since: since))
     }
 
@@ -297,30 +324,44 @@ final class ReplayRun {
         let state = desk.log[letter]
         guard state.isOpen, state.claim?.run == desk.log.run else {
             work[letter.id] = nil
-            return plan.postpone(letter.id, until: .now + .milliseconds(state.isOpen ? 250 : 0))
+            return plan.postpone(letter.id, until: .now + (state.isOpen ? Self.look : .zero))
         }
-        if let doubt = state.inDoubt, let place = try trace(outgoing, doubt) {
-            return try sent(outgoing, place, claimedAt: doubt.time)
+        if let doubt = state.inDoubt, let found = try trace(letter, doubt, state.digests) {
+            let outgoing = Outgoing(letter, found: found)
+            if let question = outgoing.question(isDryRun: false) {
+                try answers.listen(for: question, since: doubt.time - 2 * HandledLetters.lease, unless: desk.stop)
+            }
+            return try sent(outgoing, (found.topicPartition, found.offset), claimedAt: doubt.time)
         }
         work[letter.id] = Work(outgoing: outgoing, stage: .claimed(since: since))
     }
 
     /// Whether somebody who had claimed it and said no more has sent it.
-    private func trace(_ outgoing: Outgoing, _ doubt: LetterHandling) throws -> RecordPost.Place? {
-        let topic = outgoing.record.topic
+    private func trace(_ letter: Letter, _ doubt: LetterHandling, _ digests: Set<String>) throws -> KafkaRecord? {
+        let topic = letter.origin.topic
         let since = Timestamp(milliseconds: min(firstClaim ?? doubt.time, doubt.time) - 60_000)
         let trace =
             try traces[topic]
             ?? ReplayTrace(desk.kafka, desk.admin, topic: topic, partitions: desk.existing[topic] ?? 0, since: since)
         traces[topic] = trace
-        return try trace.find(outgoing.letter)
+        return try trace.find(letter, digests)
     }
 
     private func send(_ outgoing: Outgoing) throws {
         nextSend = max(nextSend, .now - .seconds(1)) + .seconds(1 / options.rate)
         if let question = outgoing.question(isDryRun: false) { answers.expect(question) }
-        let token = try records.send(outgoing.record)
-        work[outgoing.letter.id]?.stage = .sending(token: token)
+        do {
+            let token = try records.send(outgoing.record)
+            work[outgoing.letter.id]?.stage = .sending(token: token)
+        } catch let hindrance as Hindrance {
+            try giveUp(outgoing.letter, hindrance)
+        }
+    }
+
+    /// Kafka does not take it.
+    private func giveUp(_ letter: Letter, _ hindrance: Hindrance) throws {
+        try write(.released, letter)
+        finish(letter, .left(reason: hindrance.reason), hindrance.words, isGood: false)
     }
 
     /// - Parameter claimedAt: under which claim.
@@ -330,9 +371,14 @@ final class ReplayRun {
         let command = LetterHandling.Command(
             id: outgoing.event?.attributes.id, place: place.partition, offset: place.offset,
             keyID: outgoing.keyID?.text, isEdited: outgoing.isEdited)
-        try write(.sent, letter, command: command, answer: question == nil ? .delivered : nil)
+        let unreadable = letter.isCommand ? letter.unreadable?.reason.rawValue : nil
+        let answer: LetterHandling.Answer = unreadable.map { .unreadable($0) } ?? .delivered
+        try write(.sent, letter, command: command, answer: question == nil ? answer : nil)
         work[letter.id]?.place = place
-        guard let question else { return finish(letter, .answered(.delivered), nil, isGood: true) }
+        guard let question else {
+            let words = unreadable.map { _ in "no service can read it, so it becomes a dead letter again" }
+            return finish(letter, .answered(answer), words, isGood: answer.isGood)
+        }
         work[letter.id]?.stage = .answering(
             question, after: start(of: letter, claimedAt), until: .now + options.patience)
     }
@@ -344,7 +390,8 @@ final class ReplayRun {
         } else if isLate, answers.isPending(question, after: after) {
             try end(letter, LetterHandling.Answer(status: ReplyStatus.pending.rawValue, reason: nil), nil)
         } else if isLate {
-            finish(letter, .unanswered, "no answer in time", isGood: false)
+            let place = item.place.map { " as \($0.partition)@\($0.offset)" } ?? ""
+            finish(letter, .unanswered, "sent\(place), and not answered yet", isGood: false)
         }
     }
 
@@ -355,6 +402,7 @@ final class ReplayRun {
 
     private func finish(_ letter: Letter, _ end: ReplayResult.End, _ why: String?, isGood: Bool) {
         let place = work.removeValue(forKey: letter.id)?.place
+        if !isGood { failed[letter.id] = end }
         plan.finish(letter.id, isGood: isGood)
         tell(ReplayResult(letter: letter, end: end, why: why, place: place))
     }
@@ -363,11 +411,11 @@ final class ReplayRun {
     @discardableResult
     private func write(
         _ act: LetterHandling.Act, _ letter: Letter, command: LetterHandling.Command? = nil,
-        answer: LetterHandling.Answer? = nil
+        answer: LetterHandling.Answer? = nil, digest: String? = nil
     ) throws -> String {
         let handling = LetterHandling(
             act, letter.place, id: UUID().uuidString.lowercased(), run: desk.log.run, by: options.by,
-            note: options.note, command: command, answer: answer)
+            note: options.note, command: command, answer: answer, digest: digest)
         notes.insert(try records.send(try desk.log.record(handling, of: letter)))
         return handling.id
     }

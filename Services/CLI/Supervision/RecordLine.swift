@@ -7,12 +7,17 @@ package import WireJSON
 /// One record as one line. What stands in records was written by others: nothing of it reaches the terminal but text.
 package struct RecordLine {
     private let showsSecrets: Bool
+    private let showsRaw: Bool
     private let isColoured: Bool
     /// Lines of another day begin with theirs.
     private let today: String
 
-    package init(showsSecrets: Bool = false, isColoured: Bool = false, now: Timestamp = .now) {
+    /// - Parameter showsRaw: whether values that are no envelopes are shown to programs.
+    package init(
+        showsSecrets: Bool = false, showsRaw: Bool = false, isColoured: Bool = false, now: Timestamp = .now
+    ) {
         self.showsSecrets = showsSecrets
+        self.showsRaw = showsRaw
         self.isColoured = isColoured
         today = String(now.rfc3339.prefix(10))
     }
@@ -23,7 +28,7 @@ package struct RecordLine {
         showsSecrets ? value : SecretMembers.replaced(in: value, by: Self.hidden)
     }
 
-    /// For programs: coordinates, key, headers, and the value as JSON (or as text when it is not JSON).
+    /// For programs: coordinates, key, headers, and the value as JSON. Of what is no envelope only what ``ValueFacts`` tell.
     package func json(_ record: KafkaRecord) -> String {
         var members: [(String, JSONValue)] = [
             ("topic", .string(record.topicPartition.topic)),
@@ -40,10 +45,16 @@ package struct RecordLine {
                         }))
             ),
         ]
-        let value = record.value.map { bytes in
-            (try? JSONValue(parsing: bytes)).map(shown) ?? .string(String(decoding: bytes, as: UTF8.self))
+        if let bytes = record.value {
+            let isEnvelope = (try? EnvelopeReader.open(value: bytes, headers: record.headers)) != nil
+            if !isEnvelope { members.append(("noEnvelope", ValueFacts(record).json)) }
+            let value =
+                isEnvelope || showsRaw
+                ? (try? JSONValue(parsing: bytes)).map(shown) ?? .string(String(decoding: bytes, as: UTF8.self)) : .null
+            members.append(("value", value))
+        } else {
+            members.append(("value", .null))
         }
-        members.append(("value", value ?? .null))
         return String(decoding: JSONValue.object(JSONObject(members)).serialized(), as: UTF8.self).harmless
     }
 
@@ -87,7 +98,9 @@ package struct RecordLine {
     private func detail(_ facts: RecordFacts, _ record: KafkaRecord) -> String {
         switch facts.kind {
         case .deadLetter(let reason, let step): return "\(reason) (\(step)): \(facts.message ?? "")"
-        case .unreadable: return "\(record.topicPartition)@\(record.offset)  not an envelope"
+        case .unreadable:
+            let facts = record.value == nil ? "no value" : "no envelope: \(ValueFacts(record).text)"
+            return "\(record.topicPartition)@\(record.offset)  \(facts)"
         case .event, .command, .reply:
             var isDryRun = false
             if case .reply(_, true) = facts.kind { isDryRun = true }

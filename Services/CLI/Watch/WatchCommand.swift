@@ -60,11 +60,15 @@ struct WatchCommand: ParsableCommand {
     @Flag(help: "Print authentication codes, tokens and the like too, in place of \u{2039}hidden\u{203A}.")
     var showSecrets = false
 
+    @Flag(help: "With --json: print what is no envelope too, as it is. It may hold secrets of its sender.")
+    var raw = false
+
     @OptionGroup var deployment: Deployment
 
     enum ColourChoice: String, ExpressibleByArgument, CaseIterable { case auto, always, never }
 
     func validate() throws {
+        if raw, !json { throw ValidationError("--raw goes with --json") }
         if since != nil, fromBeginning { throw ValidationError("--since and --from-beginning: give one of them") }
         guard let until, until.time <= .now else { return }
         if since == nil, !fromBeginning {
@@ -84,7 +88,7 @@ struct WatchCommand: ParsableCommand {
         let watched = try choose(from: reached, kafka)
         let filter = RecordFilter(app: app, key: key, id: id, since: since?.time, until: until?.time)
         let line = RecordLine(
-            showsSecrets: showSecrets,
+            showsSecrets: showSecrets, showsRaw: raw,
             isColoured: color == .always || color == .auto && Terminal.hasColours)
         let follower = try Follower(
             kafka, admin: reached.admin, partitions: watched,

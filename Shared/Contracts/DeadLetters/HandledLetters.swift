@@ -19,6 +19,8 @@ package struct HandledLetters: Sendable {
         package fileprivate(set) var claimedAt: Int64?
         /// An earlier claim ran out and was never taken back: the letter may have been sent all the same.
         package fileprivate(set) var inDoubt: LetterHandling?
+        /// The digests of the records that those who have claimed it were about to send.
+        package fileprivate(set) var digests: Set<String> = []
 
         package init() {}
 
@@ -51,30 +53,24 @@ package struct HandledLetters: Sendable {
         case .answered:
             if state.closing?.act == .sent { state.answer = state.answer ?? handling }
         case .dismissed:
-            guard state.isOpen, mayTake(state, handling) else { break }
+            guard state.isOpen, Self.mayTake(state, handling) else { break }
             state.closing = handling
             state.claim = nil
         }
         states[handling.letter] = state
     }
 
+    /// A claim that its writer has dated is none: it could hold for ever.
     private static func claim(_ state: inout State, _ handling: LetterHandling) {
-        guard state.isOpen else { return }
-        guard let claim = state.claim else {
-            state.claim = handling
-            return
-        }
-        if claim.run == handling.run {
-            state.claim = handling
-        } else if isOver(claim, at: handling.time) {
-            state.inDoubt = state.inDoubt ?? claim
-            state.claim = handling
-        }
+        guard state.isOpen, handling.isDated, mayTake(state, handling) else { return }
+        if let claim = state.claim, claim.run != handling.run { state.inDoubt = state.inDoubt ?? claim }
+        state.claim = handling
+        if let digest = handling.digest { state.digests.insert(digest) }
     }
 
-    private func mayTake(_ state: State, _ handling: LetterHandling) -> Bool {
+    private static func mayTake(_ state: State, _ handling: LetterHandling) -> Bool {
         guard let claim = state.claim, claim.run != handling.run else { return true }
-        return Self.isOver(claim, at: handling.time)
+        return isOver(claim, at: handling.time)
     }
 
     /// Whether a claim holds no more at this time, in milliseconds since 1970.

@@ -69,6 +69,9 @@ package struct LetterHandling: Sendable, Hashable {
         /// Of what nobody answers: it stands on its topic, and that is all.
         package static let delivered = Answer(status: "delivered", reason: nil)
 
+        /// Of a command that was sent although no service can read it: nobody answers, and it becomes a dead letter again.
+        package static func unreadable(_ reason: String) -> Answer { Answer(status: "unreadable", reason: reason) }
+
         /// Whether what comes behind it may follow.
         package var isGood: Bool {
             [ReplyStatus.succeeded.rawValue, ReplyStatus.pending.rawValue, Self.delivered.status].contains(status)
@@ -88,12 +91,16 @@ package struct LetterHandling: Sendable, Hashable {
     package var note: String?
     package var command: Command?
     package var answer: Answer?
+    /// Of a claim: the digest of the record that its run is about to send, so that others know it when they see it.
+    package var digest: String?
     /// When the record was written, in milliseconds since 1970; of one that is read.
     package var time: Int64
+    /// Whether the broker has said so, and not whoever wrote it.
+    package var isDated: Bool
 
     package init(
         _ act: Act, _ letter: LetterPlace, id: String, run: String, by: String, note: String? = nil,
-        command: Command? = nil, answer: Answer? = nil, time: Int64 = -1
+        command: Command? = nil, answer: Answer? = nil, digest: String? = nil, time: Int64 = -1, isDated: Bool = true
     ) {
         self.id = id
         self.act = act
@@ -103,7 +110,9 @@ package struct LetterHandling: Sendable, Hashable {
         self.note = note
         self.command = command
         self.answer = answer
+        self.digest = digest
         self.time = time
+        self.isDated = isDated
     }
 }
 
@@ -130,6 +139,7 @@ extension LetterHandling {
             "run": .string(run), "by": .string(by),
         ]
         if let note { data["reasonText"] = .string(note) }
+        if let digest { data["digest"] = .string(digest) }
         if let command {
             var object: JSONObject = [:]
             if let id = command.id { object["id"] = .string(id) }
@@ -162,7 +172,7 @@ extension LetterHandling {
             id: envelope["id"]?.stringValue ?? "", run: run, by: data["by"]?.stringValue ?? "?",
             note: data["reasonText"]?.stringValue,
             command: data["command"].flatMap(Command.init), answer: data["answer"].flatMap(Answer.init),
-            time: record.timestampMs)
+            digest: data["digest"]?.stringValue, time: record.timestampMs, isDated: record.clock == .broker)
     }
 }
 

@@ -168,6 +168,9 @@ public struct Topics: Sendable, Hashable {
         return [topic[...], withoutLast].contains { $0.hasSuffix(".commands.v1") }
     }
 
+    /// Whether a topic holds what is done about dead letters, of whichever deployment.
+    package static func isOfDeadLetterActions(_ topic: String) -> Bool { topic.hasSuffix(".dlq-actions.v1") }
+
     public func events(_ service: String) -> String { "\(prefix)identity.\(service).events.v1" }
     public func deadLetters(_ service: String) -> String { "\(prefix)identity.\(service).dlq.v1" }
     /// Where operators write what they do about a service's dead letters.
