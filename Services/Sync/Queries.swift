@@ -79,7 +79,7 @@ extension SyncDecider {
             aliasedSince: profile.aliasedSince.map(Timestamp.init(milliseconds:)),
             aliasedFrom: profile.aliasedFrom.sorted(), name: profile.name, userId: profile.mark?.userID,
             devices: Array(devices.prefix(Self.devicesTold)), deviceCount: devices.count,
-            isOrphaned: profile.isOrphaned, isErased: profile.isErased)
+            barriers: profile.barriers.map(\.told), isOrphaned: profile.isOrphaned, isErased: profile.isErased)
     }
 
     private static let devicesTold = 100

@@ -67,6 +67,11 @@ public struct GetProfile: CommandMessage {
             self.type = type
             self.value = value
         }
+
+        /// `nil` for a type that there is not.
+        public var identity: Identity? {
+            IdentityType(rawValue: type).map { Identity($0, IdentityValue(value)) }
+        }
     }
 
     public var mpid: MPID?
@@ -77,11 +82,7 @@ public struct GetProfile: CommandMessage {
     public init(identity: Named) { self.identity = identity }
 
     /// The identity, if it is of a type that there is.
-    public var named: Identity? {
-        identity.flatMap { named in
-            IdentityType(rawValue: named.type).map { Identity($0, IdentityValue(named.value)) }
-        }
-    }
+    public var named: Identity? { identity?.identity }
 
     public var partitionSubject: String { mpid?.description ?? identity?.value ?? "" }
 
@@ -258,6 +259,8 @@ public struct ProfileResult: CommandResult {
     /// The 100 on which the profile was seen last; `deviceCount` says how many there are.
     public var devices: [Device]
     public var deviceCount: Int
+    /// What keeps the profile and others apart (`sync.detach`).
+    public var barriers: [MergeBarrier]
     /// Lost its last identity: nobody finds it again.
     public var isOrphaned: Bool
     /// Nothing is left but the MPID (`sync.get-erasure`).
@@ -266,7 +269,7 @@ public struct ProfileResult: CommandResult {
     public init(
         mpid: MPID, identities: [IdentityType.RawValue: [String]], isLoggedIn: Bool, firstSeen: Timestamp,
         lastSeen: Timestamp, aliasedSince: Timestamp?, aliasedFrom: [MPID], name: String?, userId: UserID?,
-        devices: [Device], deviceCount: Int, isOrphaned: Bool, isErased: Bool
+        devices: [Device], deviceCount: Int, barriers: [MergeBarrier] = [], isOrphaned: Bool, isErased: Bool
     ) {
         self.mpid = mpid
         self.identities = identities
@@ -279,6 +282,7 @@ public struct ProfileResult: CommandResult {
         self.userId = userId
         self.devices = devices
         self.deviceCount = deviceCount
+        self.barriers = barriers
         self.isOrphaned = isOrphaned
         self.isErased = isErased
     }
