@@ -380,6 +380,12 @@ import Testing
         world.app = AppSettings(id: context.app.id, sync: settings)
         let request = SyncRequest(deviceId: "nobody's", knownIdentities: command.identities.mapValues { .some($0) })
         let found = Answer(SyncDecider(before, world, aliasDelay: 1000).decide(.search(request)).outcome)
+        // Whoever was linked since the erasure was asked for is found now, and was not meant (S115).
+        if case .sync(let result) = found, let mark = before.profile(context.app.id, result.mpid)?.mark,
+            mark.linkedAt > context.moment.milliseconds
+        {
+            return
+        }
         guard case .sync(let result) = found, result.mpid == mpid else {
             Issue.record("\(trace): a search finds \(found), and \(mpid) was erased")
             return
