@@ -174,6 +174,7 @@ import Testing
     /// S131.
     @Test(arguments: [
         (["device_application_stamp": "phone-b"], true), (["device_application_stamp": "phone-a"], false), ([:], false),
+        (["device_application_stamp": "phone-b", "ios_idfv": "tablet"], false),
     ]) func aDeviceFollowsAllThatItIsKnownBy(_ last: [String: String], _ follows: Bool) throws {
         let (world, anna) = try merged()
         var request = SyncRequest(deviceId: "c", knownIdentities: ["customerid": "anna"])
