@@ -34,6 +34,7 @@ extension SyncDecider {
         let isSomebody = source.isKnown(settings) || destination.isKnown(settings)
         if isSomebody { try requireVouching() }
         try requireVouching(for: (source.identities + destination.identities).map(\.type))
+        guard !source.isApart(from: destination.mpid) else { throw Rejection(.mergeBarred) }  // S129
         if let rule = dropRule(source, destination, window) {
             let event = AliasDropped(
                 aliasId: id, sourceMPID: source.mpid, destinationMPID: destination.mpid, rule: rule)

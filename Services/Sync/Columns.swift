@@ -38,11 +38,24 @@ extension Profile: SQLKeyedRecord {
         try columns.column("alias_sources", &aliasSources)
         try columns.numbers("aliased_from", &aliasedFrom)
         try columns.numbers("aliased_into", &aliasedInto)
+        try barriers(columns)
         try columns.column("is_erased", &isErased)
     }
 }
 
 extension Profile {
+    private mutating func barriers(_ columns: SQLColumns) throws(StorageError) {
+        var identities = barriers.map(\.identity)
+        var pairs = barriers.map { BarredPair(mpid: $0.mpid, other: $0.other) }
+        try columns.identities("barred_identities", &identities)
+        try columns.numbers("barred_pairs", &pairs)
+        guard columns.areRead else { return }
+        guard identities.count == pairs.count else {
+            throw StorageError(kind: .invalid, message: "column barred_pairs holds not one pair for each identity")
+        }
+        barriers = zip(identities, pairs).map { Barrier($0, from: $1.mpid, for: $1.other) }
+    }
+
     private mutating func formerName(_ columns: SQLColumns) throws(StorageError) {
         var (name, since, until) = (former?.externalID, former?.since, former?.until)
         try columns.column("former_name", &name)

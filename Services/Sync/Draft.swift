@@ -29,6 +29,8 @@ struct Draft: IdentityIndex {
     var keptMarks: Set<MPID> = []
     /// Types of login identities that a limit had no room for.
     var leftOut: Set<IdentityType> = []
+    /// Types of what a profile may not have (S128).
+    var barred: Set<IdentityType> = []
     private var devices: [DeviceRecord.Key: DeviceRecord] = [:]
     private var told: [any EventMessage] = []
     /// Types of values that name nobody and were passed over.

@@ -179,6 +179,7 @@ extension SyncDecider {
         draft.touch(named.identities)
         leaveAliases(into: mpids, &draft)
         let gone = profiles.filter { !$0.isErased }
+        draft.lift(gone.flatMap(\.barriers))
         for profile in gone { draft.erase(profile) }
         let aliases = state.aliases.values.sorted { $0.key < $1.key }.filter { alias in
             alias.key.app == app && (mpids.contains(alias.source) || mpids.contains(alias.destination))

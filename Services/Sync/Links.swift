@@ -146,6 +146,9 @@ extension Draft {
         profile.mark = mark
         if isFree { profile.isOrphaned = false }
         put(profile)
+        // What support says later counts (S132).
+        if isFree { lift(profile.barriers.filter { $0.mpid == own.mpid && $0.isAbout(new, settings) }) }
+        profile = self.profile(own.mpid) ?? profile
         if isFree, !profile.holds(new, settings) { add(new, to: own.mpid, .replaced, at: moment) }
         let names = [former, own.mark?.externalID].compactMap(\.self).map {
             settings.folded(Identity(.customerID, IdentityValue($0.text)))
@@ -159,12 +162,13 @@ extension Draft {
         leaveNameless(own.mpid)
     }
 
-    /// S122. The profile is the same person as the one that has the customer id now.
+    /// S122. The profile is the same person as the one that has the customer id now, unless support keeps the two apart.
     private mutating func giveUp(_ identity: Identity, _ profile: Profile, to mpid: MPID, as mark: LinkMark) {
         var profile = profile
-        if !profile.aliasedInto.contains(mpid) { profile.aliasedInto.append(mpid) }
+        let isApart = profile.isApart(from: mpid)
+        if !isApart, !profile.aliasedInto.contains(mpid) { profile.aliasedInto.append(mpid) }
         put(profile)
-        if var heir = self.profile(mpid), !heir.aliasedFrom.contains(profile.mpid) {
+        if !isApart, var heir = self.profile(mpid), !heir.aliasedFrom.contains(profile.mpid) {
             heir.aliasedFrom.append(profile.mpid)
             put(heir)
         }

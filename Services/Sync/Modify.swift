@@ -63,6 +63,7 @@ extension SyncDecider {
         }
         let isSet = new.map { profile.identities.contains($0) } ?? true
         if isSet, leaving.isEmpty { return [] }
+        if let new, profile.isBarred(new, settings) { throw Rejection(.mergeBarred) }  // S129
         if settings.immutableIdentities.contains(type), !present.isEmpty {
             throw Rejection(.validationError, "\(type.rawValue) is immutable and cannot be changed once set.")  // S37
         }

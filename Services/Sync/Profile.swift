@@ -39,6 +39,8 @@ public struct Profile: Sendable, Hashable {
     /// The destinations of aliases whose source this profile is, with whom it goes (S96): not those from before it became
     /// known. Each once.
     public var aliasedInto: [MPID] = []
+    /// What keeps it and others apart.
+    public var barriers: [Barrier] = []
 
     public init(app: AppID, mpid: MPID, seen: Int64) {
         self.app = app
@@ -145,6 +147,11 @@ extension Profile {
     func hasLostItsName(since before: Profile, _ settings: SyncSettings) -> Bool {
         guard let mark, before.mark?.externalID == mark.externalID else { return false }
         return before.hasItsName(settings) && !hasItsName(settings)
+    }
+
+    /// The customer id of a mark.
+    func name(of mark: LinkMark?) -> Identity {
+        Identity(.customerID, IdentityValue(mark?.externalID.text ?? ""))
     }
 
     /// Of the link service.

@@ -79,7 +79,7 @@ extension SyncDecider {
             aliasedFromCount: profile.aliasedFrom.count, name: profile.name, userId: profile.mark?.userID,
             devices: Array(page), deviceCount: devices.count,
             next: left.count > page.count ? page.last.flatMap { pages(of: profile).next($0.pageEnd) } : nil,
-            isOrphaned: profile.isOrphaned, isErased: profile.isErased)
+            barriers: profile.barriers.map(\.told), isOrphaned: profile.isOrphaned, isErased: profile.isErased)
     }
 
     /// The devices whose user it is, or the anonymous one, the one on which it was seen last first.

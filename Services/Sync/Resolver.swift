@@ -74,6 +74,7 @@ struct Resolver<Index: IdentityIndex> {
         guard let email else { return nil }
         var profiles = index.holders(of: email).compactMap { index.profile($0) }
         if userID != nil { profiles.removeAll { !$0.values(of: .customerID).isEmpty } }
+        profiles.removeAll { isKeptApart($0, identities) }
         profiles.sort { ($0.firstSeen, $0.mpid) < ($1.firstSeen, $1.mpid) }
         guard let oldest = profiles.first else { return nil }
         return Match(
@@ -91,6 +92,7 @@ struct Resolver<Index: IdentityIndex> {
     /// name one of these.
     func isEligible(_ profile: Profile, _ identities: [Identity]) -> Bool {
         isNamed(profile, identities) && (settings.joinByLowerRank || !isSomebodyElse(profile, identities))
+            && !isKeptApart(profile, identities)
     }
 
     private func isNamed(_ profile: Profile, _ identities: [Identity]) -> Bool {
@@ -112,12 +114,11 @@ struct Resolver<Index: IdentityIndex> {
     /// when `found` settled it by the highest-ranked login identity there is.
     func somebodyElse(_ identities: [Identity], found: Profile?) -> [Profile] {
         let named = settings.logins(identities).sorted { settings.rank($0.type) < settings.rank($1.type) }
-        guard let highest = named.first, !settings.joinByLowerRank, found?.holds(highest, settings) != true else {
-            return []
-        }
+        guard let highest = named.first, found?.holds(highest, settings) != true else { return [] }
         var others: [MPID: Profile] = [:]
         for mpid in Set(named.flatMap { index.holders(of: $0) }) {
-            guard let profile = index.profile(mpid), isNamed(profile, identities), isSomebodyElse(profile, identities)
+            guard let profile = index.profile(mpid), isNamed(profile, identities),
+                !settings.joinByLowerRank && isSomebodyElse(profile, identities) || isKeptApart(profile, identities)
             else { continue }
             others[mpid] = profile
         }

@@ -24,6 +24,8 @@ public enum SyncCommand: Sendable, Hashable {
     case modify(ModifyIdentities)
     case alias(AliasUsers)
     case applyAlias(ApplyAlias)
+    case detach(DetachIdentities)
+    case allow(AllowMerge)
     case getUsers(GetDeviceUsers)
     case erase(EraseProfile)
     case forget(ForgetProfiles)
@@ -43,8 +45,8 @@ public enum SyncCommand: Sendable, Hashable {
         case .move(_, let request), .search(let request): request.deviceId
         case .modify(let command): command.deviceId
         case .getUsers(let command): command.deviceId
-        case .alias, .applyAlias, .erase, .forget, .keepErased, .getErasure, .getProfile, .linked, .renamed, .unlinked,
-            .answered:
+        case .alias, .applyAlias, .detach, .allow, .erase, .forget, .keepErased, .getErasure, .getProfile, .linked,
+            .renamed, .unlinked, .answered:
             nil
         }
     }
@@ -67,11 +69,12 @@ public enum SyncCommand: Sendable, Hashable {
             }
         case .unlinked(let event): [Identity(.customerID, IdentityValue(event.externalId.text))]
         case .getProfile(let query): query.named.map { [$0] } ?? []
+        case .detach(let command): command.named
         case .erase(let command): command.named
         case .forget(let command):
             command.names.map { Identity(.customerID, IdentityValue($0.text)) }
         // By digests, see ``Wanted``.
-        case .alias, .applyAlias, .keepErased, .getUsers, .getErasure, .answered: []
+        case .alias, .applyAlias, .allow, .keepErased, .getUsers, .getErasure, .answered: []
         }
     }
 
@@ -81,6 +84,8 @@ public enum SyncCommand: Sendable, Hashable {
         case .modify(let command): [command.mpid]
         case .alias(let command): [command.sourceMPID, command.destinationMPID]
         case .applyAlias(let command): [command.destinationMPID]
+        case .detach(let command): [command.mpid, command.toMPID].compactMap(\.self)
+        case .allow(let command): [command.mpid]
         case .erase(let command): command.mpid.map { [$0] } ?? []
         case .getErasure(let query): [query.mpid]
         case .getProfile(let query): query.mpid.map { [$0] } ?? []
@@ -91,7 +96,7 @@ public enum SyncCommand: Sendable, Hashable {
     /// Whether the command may make a profile, whose MPID then comes from the command's id (S33).
     var mayCreateProfile: Bool {
         switch self {
-        case .move, .linked, .renamed: true
+        case .move, .linked, .renamed, .detach: true
         default: isErasure
         }
     }
@@ -138,7 +143,23 @@ public enum SyncCommand: Sendable, Hashable {
 
     /// Whether it tells of all devices of a profile.
     var readsDevices: Bool {
-        if case .getProfile = self { true } else { false }
+        switch self {
+        case .getProfile, .detach: true
+        default: false
+        }
+    }
+
+    /// Whether it may change what keeps its profiles and others apart.
+    var changesBarriers: Bool {
+        switch self {
+        case .detach, .allow, .renamed: true
+        default: isErasure
+        }
+    }
+
+    /// The profile that it takes apart.
+    var takenApart: MPID? {
+        if case .detach(let command) = self { command.mpid } else { nil }
     }
 
     /// Whether it asks what became of an erasure.
@@ -172,7 +193,8 @@ public enum SyncCommand: Sendable, Hashable {
         case .forget(let command): command.userId.map { [$0] } ?? []
         case .keepErased(let command): command.userIds ?? []
         case .answered(let answer): answer.part?.subject.userIds ?? []
-        case .move, .search, .modify, .alias, .applyAlias, .getUsers, .erase, .getErasure, .getProfile: []
+        case .move, .search, .modify, .alias, .applyAlias, .detach, .allow, .getUsers, .erase, .getErasure, .getProfile:
+            []
         }
     }
 }

@@ -27,6 +27,8 @@ public struct SyncDecider {
             case .search(let request): try search(request)
             case .modify(let command): try modify(command)
             case .alias(let command): try alias(command)
+            case .detach(let command): try detach(command)
+            case .allow(let command): try allow(command)
             case .applyAlias(let command): applyAlias(command)
             case .getUsers(let command): try users(command)
             case .erase(let command): try erase(command)

@@ -18,6 +18,8 @@ public struct SyncService: CommandService {
         .command(ModifyIdentities.self, SyncCommand.modify),
         .command(AliasUsers.self, SyncCommand.alias),
         .command(ApplyAlias.self, SyncCommand.applyAlias),
+        .command(DetachIdentities.self, SyncCommand.detach),
+        .command(AllowMerge.self, SyncCommand.allow),
         .command(GetDeviceUsers.self, SyncCommand.getUsers),
         .command(EraseProfile.self, SyncCommand.erase),
         .command(ForgetProfiles.self, SyncCommand.forget),
@@ -71,6 +73,12 @@ public struct SyncService: CommandService {
         if wanted.hasErasure { try loadAliasSources(&state, store) }
         if !wanted.moving.isEmpty { try loadMarked(wanted.moving, &state, store) }
         if wanted.hasErasure { try loadShared(wanted.erasing, &state, store) }
+        if wanted.changesBarriers {
+            let apart = state.profiles.values.flatMap { profile in
+                profile.barriers.flatMap { [$0.mpid, $0.other] }.map { Profile.Key(app: profile.app, id: $0) }
+            }
+            state.load(try store.profiles(Set(apart).subtracting(state.profiles.keys)))
+        }
         if wanted.hasErasure || !wanted.linked.isEmpty {
             // Since when others have their names (S122).
             let others = Set(state.profiles.values.compactMap(\.linkedUser)).subtracting(wanted.users)
@@ -83,8 +91,11 @@ public struct SyncService: CommandService {
         if wanted.hasErasure || wanted.readsDevices {
             state.load(try store.devices(withAnonymous: Set(state.profiles.keys)))
         }
-        if wanted.hasErasure {
+        if !wanted.takenApart.isEmpty { try loadTakenApart(wanted.takenApart, &state, store) }
+        if wanted.hasErasure || !wanted.takenApart.isEmpty {
             state.load(try store.aliases(of: Set(state.profiles.keys)))
+        }
+        if wanted.hasErasure {
             let seen = state.devices.values.flatMap { device in
                 device.users.map { Profile.Key(app: device.key.app, id: $0.mpid) }
             }
@@ -189,6 +200,30 @@ public struct SyncService: CommandService {
         state.load(try store.profiles(Set(holders).subtracting(state.profiles.keys)))
     }
 
+    /// What the next login on a device of a profile finds that is taken apart (S134).
+    private func loadTakenApart(
+        _ apart: [Profile.Key: SyncSettings], _ state: inout SyncState, _ store: SyncStore
+    ) throws {
+        let settings = Dictionary(apart.map { ($0.key.app, $0.value) }) { first, _ in first }
+        let ofProfiles = apart.flatMap { key, settings in
+            (state.profiles[key]?.identities ?? []).map { IdentityEntry.Key(app: key.app, $0, settings) }
+        }
+        let ofDevices = state.devices.values.flatMap { device in
+            settings[device.key.app].map { settings in
+                device.identities.map { IdentityEntry.Key(app: device.key.app, $0, settings) }
+            } ?? []
+        }
+        let missing = Set(ofProfiles + ofDevices).filter { state.identities[$0] == nil }
+        state.load(try store.identities(missing), of: missing)
+        let holders = Set(
+            missing.flatMap { key in
+                (state.identities[key]?.holders ?? []).map { Profile.Key(app: key.app, id: $0) }
+            }
+        ).subtracting(state.profiles.keys)
+        state.load(try store.profiles(holders))
+        state.load(try store.devices(withCurrent: holders))
+    }
+
     /// Who else has the login identities of profiles that may go, where several may have one (S125).
     private func loadShared(_ erasing: [AppID: SyncSettings], _ state: inout SyncState, _ store: SyncStore) throws {
         let keys = state.profiles.values.flatMap { profile in
@@ -235,6 +270,9 @@ public struct SyncService: CommandService {
         var certificates: Set<Profile.Key> = []
         var reachesDevices = false
         var readsDevices = false
+        var changesBarriers = false
+        /// The profiles that are taken apart.
+        var takenApart: [Profile.Key: SyncSettings] = [:]
         /// The apps in which somebody may be erased.
         var erasing: [AppID: SyncSettings] = [:]
         var hasErasure: Bool { !erasing.isEmpty }
@@ -277,6 +315,8 @@ public struct SyncService: CommandService {
                 }
                 if command.reachesDevices(app.sync) { reachesDevices = true }
                 if command.readsDevices { readsDevices = true }
+                if command.changesBarriers { changesBarriers = true }
+                if let mpid = command.takenApart { takenApart[.init(app: app.id, id: mpid)] = app.sync }
                 if command.isErasure {
                     erasing[app.id] = app.sync
                     erasures.insert(context.command)

@@ -158,7 +158,8 @@ public struct SyncStore {
                   is_erased BIGINT NOT NULL, name TEXT, user_id TEXT, link_external_id TEXT, linked_at BIGINT,
                   link_mpid BIGINT, former_name TEXT, former_since BIGINT, former_until BIGINT, aliased_since BIGINT,
                   alias_windows TEXT NOT NULL, alias_sources BIGINT NOT NULL, aliased_from TEXT NOT NULL,
-                  aliased_into TEXT NOT NULL, PRIMARY KEY (app, mpid))
+                  aliased_into TEXT NOT NULL, barred_identities TEXT NOT NULL, barred_pairs TEXT NOT NULL,
+                  PRIMARY KEY (app, mpid))
                 """,
                 "CREATE INDEX profiles_of_user ON profiles (app, user_id) WHERE user_id IS NOT NULL",
                 "CREATE INDEX profiles_formerly ON profiles (app, former_name) WHERE former_name IS NOT NULL",

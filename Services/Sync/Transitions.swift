@@ -45,17 +45,18 @@ extension SyncDecider {
         draft.put(profile)
 
         let isKnown = profile.isKnown(settings)
-        place(&device, profile, &draft)
+        draft.place(profile, on: &device)
         var rule = choice.rule
         if choice.mpid != nil, known?.isKnown(settings) == false, isKnown { rule = .converted }
         let isEphemeral = profile.isEphemeral(settings)
+        let barred = draft.tellBarred(from: mpid, on: request.deviceId)
         if before?.mpid != mpid || before?.isKnown(settings) != isKnown {
             draft.tell(
                 CurrentUserChanged(
                     deviceId: request.deviceId, previousMPID: before?.mpid, mpid: mpid, cause: operation.cause,
                     rule: rule, isLoggedIn: isKnown, isEphemeral: isEphemeral, move: device.lastMove))
         }
-        tellDevices(rule, but: request.deviceId, &draft)
+        tellDevices(rule, but: [request.deviceId], &draft)
         return draft.decision(
             .succeeded(
                 SyncResult(
@@ -63,7 +64,7 @@ extension SyncDecider {
                     isEphemeral: isEphemeral,
                     matchedIdentities: choice.mpid == nil ? [:] : profile.matched(counting, settings),
                     previousMismatch: request.previousMPID.map { $0 != before?.mpid }, context: request.context,
-                    rule: rule)))
+                    barred: barred, rule: rule)))
     }
 
     /// A new profile instead of one that the device may not take over (S74).
@@ -74,15 +75,6 @@ extension SyncDecider {
             !mayTakeOver(match, naming: identities, on: device)
         else { return choice }
         return Choice(rule: .createdBesideUnvouched, losers: choice.losers + [match])
-    }
-
-    /// S13.
-    private func place(_ device: inout DeviceRecord, _ profile: Profile, _ draft: inout Draft) {
-        let isKnown = profile.isKnown(settings)
-        if isKnown, device.anonymous == profile.mpid { device.anonymous = nil }
-        if !isKnown { device.anonymous = profile.mpid }
-        device.move(to: profile.mpid, now: draft.now, remembering: settings.limits.usersPerDevice)
-        draft.put(device)
     }
 
     // MARK: Which profile
@@ -161,13 +153,13 @@ extension SyncDecider {
 
     /// The other devices whose current user became known or anonymous learn of it. Their rows are written: that this is their
     /// current user was relied on (S38).
-    /// - Parameter own: the device that the command moved; it is told by itself.
-    func tellDevices(_ rule: SyncRule, but own: DeviceID? = nil, _ draft: inout Draft) {
+    /// - Parameter own: the devices that the command moved; they are told by themselves.
+    func tellDevices(_ rule: SyncRule, but own: Set<DeviceID> = [], _ draft: inout Draft) {
         let switched = draft.switched
         guard !switched.isEmpty else { return }
         let app = app
         let devices = state.devices.values.filter { device in
-            device.key.app == app && device.key.id != own && device.current.map { switched[$0] != nil } == true
+            device.key.app == app && !own.contains(device.key.id) && device.current.map { switched[$0] != nil } == true
         }
         for device in devices.sorted(by: { $0.key < $1.key }) {
             guard let current = device.current, let profile = switched[current] else { continue }
@@ -206,13 +198,26 @@ extension SyncDecider {
 }
 
 extension Draft {
+    /// S13.
+    mutating func place(_ profile: Profile, on device: inout DeviceRecord) {
+        let isKnown = profile.isKnown(settings)
+        if isKnown, device.anonymous == profile.mpid { device.anonymous = nil }
+        if !isKnown { device.anonymous = profile.mpid }
+        device.move(to: profile.mpid, now: now, remembering: settings.limits.usersPerDevice)
+        put(device)
+    }
+
     /// Gives a profile the identities of an identify, login or link: a unique value stays with whoever has it, and what a
-    /// limit has no room for is left out (S30, S31).
+    /// limit has no room for, or the profile may not have, is left out (S30, S31, S128).
     mutating func attach(_ identities: [Identity], to mpid: MPID) {
         for identity in identities.sorted(by: {
             (settings.rank($0.type), $0.type) < (settings.rank($1.type), $1.type)
         }) {
             guard let profile = profile(mpid), !profile.holds(identity, settings) else { continue }
+            if profile.isBarred(identity, settings) {
+                barred.insert(identity.type)
+                continue
+            }
             let isUnique = settings.uniqueIdentities.contains(identity.type)
             if isUnique, !holders(of: identity).isEmpty { continue }
             let present = profile.values(of: identity.type)

@@ -28,8 +28,12 @@ extension Session: SQLKeyedRecord {
         try columns.column("heard_move", &number)
         try columns.column("heard_mpid", &heardOf)
         try columns.column("heard_user", &user)
+        var isDetached = heard?.isDetached ?? false
+        try columns.column("heard_detached", &isDetached)
         heard = number.flatMap { number in
-            heardOf.flatMap { mpid in user.map { DeviceMove(number: number, mpid: mpid, user: $0) } }
+            heardOf.flatMap { mpid in
+                user.map { DeviceMove(number: number, mpid: mpid, user: $0, isDetached: isDetached) }
+            }
         }
         var keyID = standing?.keyID
         try columns.column("key_id", &keyID)

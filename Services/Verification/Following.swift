@@ -13,17 +13,22 @@ public struct DeviceMove: Sendable, Hashable {
     public var number: Int64
     public var mpid: MPID
     public var user: User
+    /// Support has taken the user apart (`sync.detach`).
+    public var isDetached: Bool
 
-    public init(number: Int64, mpid: MPID, user: User) {
+    public init(number: Int64, mpid: MPID, user: User, isDetached: Bool = false) {
         self.number = number
         self.mpid = mpid
         self.user = user
+        self.isDetached = isDetached
     }
 }
 
 extension DeviceMove {
     init(_ event: CurrentUserChanged) {
-        self.init(number: event.move, mpid: event.mpid, user: event.isLoggedIn ? .known : .anonymous)
+        self.init(
+            number: event.move, mpid: event.mpid, user: event.isLoggedIn ? .known : .anonymous,
+            isDetached: event.cause == .detach)
     }
 
     init(_ event: CurrentUserErased) {
@@ -60,7 +65,7 @@ extension Session {
         return heard.map { follow($0) } ?? []
     }
 
-    /// Ends when its user is no longer the device's, or known no longer (V72, V76). An erased one's session ends by
+    /// Ends when its user is no longer the device's, or known no longer (V72, V76, V77). An erased one's session ends by
     /// `verification.forget`, which the sync service sends too. A refusal that came after the user stands (V38).
     mutating func follow(_ now: DeviceMove) -> [any EventMessage] {
         guard now.number > move else { return [] }
@@ -71,8 +76,8 @@ extension Session {
         if shown <= moved { (state, mayFileIssues, standing) = (.anonymous, true, nil) }
         return [
             SessionChanged(
-                deviceId: deviceID, state: state, mayFileIssues: mayFileIssues, cause: .ended, reason: .userChanged,
-                mpid: old)
+                deviceId: deviceID, state: state, mayFileIssues: mayFileIssues, cause: .ended,
+                reason: now.isDetached ? .detached : .userChanged, mpid: old)
         ]
     }
 }

@@ -110,7 +110,7 @@ public struct VerificationStore {
                   app TEXT NOT NULL, device_id TEXT NOT NULL, state TEXT NOT NULL, may_file_issues BIGINT NOT NULL,
                   mpid BIGINT, basis BIGINT, key_id TEXT, since BIGINT, number BIGINT NOT NULL, shown BIGINT NOT NULL,
                   moved BIGINT NOT NULL, has_login BIGINT NOT NULL, move BIGINT NOT NULL, heard_move BIGINT,
-                  heard_mpid BIGINT, heard_user TEXT, asked_at BIGINT NOT NULL DEFAULT 0,
+                  heard_mpid BIGINT, heard_user TEXT, heard_detached BIGINT NOT NULL, asked_at BIGINT NOT NULL DEFAULT 0,
                   PRIMARY KEY (app, device_id))
                 """,
                 "CREATE INDEX sessions_by_basis ON sessions (app, basis)",

@@ -5,8 +5,11 @@ import WireJSON
 
 @testable import Contracts
 
+private let other = MPID(1) ?? .max
+
 extension GoldenTests {
     private static let moment = Timestamp(milliseconds: 1_795_000_000_000)
+    private static let barrier = MergeBarrier(mpid: .max, identity: Identity(.email, "b@b.io"), otherMPID: other)
 
     static let repairSamples: [Sample] = [
         message("command-link-get-user", GetLinkedUser(userId: "u1")),
@@ -17,6 +20,41 @@ extension GoldenTests {
         message(
             "command-link-change-external-id",
             ChangeExternalID(externalId: "anna", newExternalId: "annette", author: "kim", reason: "typo")),
+        message(
+            "command-sync-detach",
+            DetachIdentities(
+                mpid: MPID.max, identities: [.init(type: "email", value: "b@b.io")], toMPID: other, author: "kim",
+                reason: "two people")),
+        message(
+            "command-sync-allow",
+            AllowMerge(mpid: MPID.max, otherMPID: other, author: "kim", reason: "one person after all")),
+        message(
+            "event-sync-profile-detached",
+            ProfileDetached(
+                fromMPID: .max, toMPID: other, identities: [Identity(.email, "b@b.io")], author: "kim",
+                reason: "two people")),
+        message(
+            "event-sync-merge-barred",
+            MergeBarred(mpid: .max, deviceId: "d1", cause: .login, types: [.email, .other])),
+        message(
+            "event-sync-merge-allowed",
+            MergeAllowed(mpid: .max, allowed: [barrier], author: "kim", reason: "one person after all")),
+        reply(
+            "reply-sync-detach-succeeded",
+            Reply(
+                commandId: "c1", commandType: DetachIdentities.type, commandDigest: digest, status: .succeeded,
+                result: DetachResult(
+                    mpid: .max, newMPID: other, moved: [Identity(.email, "b@b.io")],
+                    devices: [
+                        .init(
+                            deviceId: "d1", mpid: other, endsSession: true,
+                            nextLogin: .init(mpid: .max, barred: [.email]))
+                    ], deviceCount: 1))),
+        reply(
+            "reply-sync-allow-succeeded",
+            Reply(
+                commandId: "c1", commandType: AllowMerge.type, commandDigest: digest, status: .succeeded,
+                result: AllowResult(mpid: .max, allowed: [barrier]))),
         message("command-sync-get-profile", GetProfile(identity: .init(type: "email", value: "a@b.io"))),
         message("command-sync-get-profile-page", GetProfile(mpid: MPID.max, after: "bmV4dA")),
         message(
@@ -54,7 +92,7 @@ extension GoldenTests {
                     isLoggedIn: true, firstSeen: moment, lastSeen: moment, aliasedSince: moment,
                     aliasedFrom: [MPID.max], aliasedFromCount: 1, name: "Anna", userId: "u1",
                     devices: [.init(deviceId: "d1", isCurrent: true, firstSeen: moment, lastSeen: moment)],
-                    deviceCount: 101, next: "bmV4dA", isOrphaned: false, isErased: false))),
+                    deviceCount: 101, next: "bmV4dA", barriers: [barrier], isOrphaned: false, isErased: false))),
     ]
 }
 
@@ -95,12 +133,37 @@ extension GoldenTests {
         #expect(row.query.partitionSubject == row.query.subject.name)
     }
 
+    @Test func whatIsTakenApartIsNamed() {
+        func detach(_ count: Int, _ type: String = "email", _ value: String = "x", to mpid: MPID? = nil) -> Bool {
+            Self.isRefused(
+                DetachIdentities(
+                    mpid: MPID.max, identities: Array(repeating: .init(type: type, value: value), count: count),
+                    toMPID: mpid, author: "a", reason: "r"))
+        }
+        #expect(detach(0) && !detach(1) && !detach(100) && detach(101))
+        #expect(detach(1, "no such type") && detach(1, "email", "") && detach(1, to: MPID.max))
+        func allow(_ other: MPID?, _ identity: GetProfile.Named?) -> Bool {
+            Self.isRefused(
+                AllowMerge(mpid: MPID.max, otherMPID: other, identity: identity, author: "a", reason: "r"))
+        }
+        let email = GetProfile.Named(type: "email", value: "x")
+        #expect(allow(nil, nil) && allow(other, email) && !allow(other, nil) && !allow(nil, email))
+        #expect(allow(nil, .init(type: "no such type", value: "x")) && allow(nil, .init(type: "email", value: "")))
+    }
+
     @Test(arguments: [(0, true), (1, false), (255, false), (256, true)]) func anAuthorIsNamed(
         _ bytes: Int, _ isRefused: Bool
     ) {
         let author = String(repeating: "a", count: bytes)
         #expect(Self.isRefused(UnlinkUser(userId: "u", author: author, reason: "r")) == isRefused)
         #expect(Self.isRefused(MakeInstallActive(installId: "i", author: author, reason: "r")) == isRefused)
+        #expect(
+            Self.isRefused(AllowMerge(mpid: .max, otherMPID: other, author: author, reason: "r")) == isRefused)
+        #expect(
+            Self.isRefused(
+                DetachIdentities(
+                    mpid: .max, identities: [.init(type: "email", value: "x")], author: author, reason: "r"))
+                == isRefused)
         #expect(
             Self.isRefused(ChangeExternalID(userId: "u", newExternalId: "e", author: author, reason: "r")) == isRefused)
     }

@@ -140,6 +140,14 @@ extension ValidationTests {
             Entry(
                 type: "identity.sync.apply-alias.v1", scope: .internal, data: ["aliasId": "a", "destinationMPID": "2"],
                 subject: "2"),
+            Entry(
+                type: "identity.sync.detach.v1", scope: .support,
+                data: [
+                    "mpid": "1", "identities": [["type": "email", "value": "x"]], "author": "a", "reason": "r",
+                ], subject: "1"),
+            Entry(
+                type: "identity.sync.allow.v1", scope: .support,
+                data: ["mpid": "1", "otherMPID": "2", "author": "a", "reason": "r"], subject: "1"),
             Entry(type: "identity.sync.get-users.v1", scope: .identitySync, data: ["deviceId": "d"], subject: "d"),
             Entry(type: "identity.sync.erase-profile.v1", scope: .userDelete, data: ["mpid": "-5"], subject: "-5"),
             Entry(type: "identity.sync.forget.v1", scope: .internal, data: ["externalId": "x"], subject: "x"),

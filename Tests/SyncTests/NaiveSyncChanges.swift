@@ -69,6 +69,7 @@ extension NaiveSyncModel {
             if !isThere { gone += own.filter { same($0, new) && !gone.contains($0) } }
         }
         if gone.isEmpty, new == nil || isThere { return [] }
+        if let new, isFenced(new, mpid) { throw Refusal(reason: .mergeBarred) }
         if !own.isEmpty, settings.immutableIdentities.contains(type) { throw Refusal(reason: .validationError) }
         var touched = [mpid]
         take(gone, from: mpid, .modified)
@@ -111,6 +112,7 @@ extension NaiveSyncModel {
         if !isBelieved, !(source.ids + destination.ids).allSatisfy(Self.isOfDevice) {
             throw Refusal(reason: .verificationRequired)
         }
+        if areApart(source.mpid, destination.mpid) { throw Refusal(reason: .mergeBarred) }
         let window = [start, max(start, min(end, now))]
         func drop(_ rule: AliasDropped.Rule) -> Int64? {
             deeds.alias = AliasDropped(
@@ -237,8 +239,10 @@ extension NaiveSyncModel {
         let lost = rival.ids.filter { same($0, Identity(.customerID, IdentityValue(name.text))) }
         recall(lost, of: rival, before: min(rival.linked ?? at, at))
         take(lost, from: rival.mpid, .taken, heir: mine.mpid)
-        pairs.append([rival.mpid, mine.mpid])
-        origins[mine.mpid, default: []].insert(rival.mpid)
+        if !areApart(rival.mpid, mine.mpid) {
+            pairs.append([rival.mpid, mine.mpid])
+            origins[mine.mpid, default: []].insert(rival.mpid)
+        }
         if rival.user != user { deeds.kept.insert(rival.mpid) }
         strip(rival.mpid, heir: mine.mpid)
     }
@@ -247,6 +251,7 @@ extension NaiveSyncModel {
         let (at, name) = (event.linkedAt.milliseconds, event.externalId)
         let new = Identity(.customerID, IdentityValue(name.text))
         if !isLost, !mine.ids.contains(where: { same($0, new) }) {
+            fences = fences.filter { $0.mpid != mine.mpid || !same($0.id, new) }
             give(new, to: mine.mpid, .replaced)
             change(mine.mpid) { $0.named[new] = at }
         }

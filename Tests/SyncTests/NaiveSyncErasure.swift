@@ -231,6 +231,7 @@ extension NaiveSyncModel {
                 $0 = Person(mpid: person.mpid, first: now, last: now, isOrphan: true, isErased: true)
             }
         }
+        fences.removeAll { mpids.contains($0.mpid) || mpids.contains($0.other) }
         let ghosts = Set(people.filter(\.isErased).map(\.mpid))
         for (name, device) in devices {
             guard [device.current, device.anonymous].contains(where: { $0.map(mpids.contains) == true }) else {

@@ -32,6 +32,12 @@ extension NaiveSyncModel {
         var toldUsers: [UserID] = []
         /// Who stays another user's without the name.
         var kept: Set<MPID> = []
+        /// What of a request somebody may not have.
+        var left: Set<IdentityType> = []
+        /// What is told of people who were taken apart.
+        var repair: (any EventMessage)?
+        /// The devices that went along.
+        var followers: Set<DeviceID> = []
         /// Erasures that ended.
         var settled: [Settled] = []
         /// The numbers of the moves that the command was to devices.
@@ -77,6 +83,7 @@ extension NaiveSyncModel {
         }
         told += deeds.warnings
         told += deeds.dropped as [any EventMessage]
+        if let repair = deeds.repair { told.append(repair) }
         told += erased(since: before, cause)
         return told + devices(since: before, by: command, cause, rule)
     }
@@ -94,6 +101,7 @@ extension NaiveSyncModel {
         if case .move(_, let request) = command {
             asked = asked.filter { $0 == request.deviceId } + asked.filter { $0 != request.deviceId }
         }
+        asked = asked.filter(deeds.followers.contains) + asked.filter { !deeds.followers.contains($0) }
         return asked.compactMap { id -> (any EventMessage)? in
             let (old, now) = (before.devices[id]?.current, devices[id]?.current)
             guard let now, let person = person(now) else {
@@ -125,6 +133,7 @@ extension SyncCommand {
         case .move(.login, _): .login
         case .move(.logout, _): .logout
         case .modify: .modify
+        case .detach, .allow: .detach
         case .erase, .keepErased, .answered: .erase
         case .forget: .forget
         case .linked, .renamed, .unlinked: .link

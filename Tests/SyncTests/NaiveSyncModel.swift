@@ -72,6 +72,8 @@ struct NaiveSyncModel {
     var pairs: [[MPID]] = []
     /// Who was ever aliased into whom.
     var origins: [MPID: Set<MPID>] = [:]
+    /// What people may not have who were taken apart, in the order in which it came to be.
+    var fences: [Fence] = []
     /// Who was nobody when the last command was over.
     private var nobodies: Set<MPID> = []
     /// Those whose sender might name people.
@@ -204,6 +206,10 @@ struct NaiveSyncModel {
         for id in ranked + rest {
             let own = person(mpid)?.ids.filter { $0.type == id.type } ?? []
             if own.contains(where: { same($0, id) }) { continue }
+            if isFenced(id, mpid) {
+                deeds.left.insert(id.type)
+                continue
+            }
             let isLogin = settings.loginIdentities.contains(id.type)
             let owners = holders(id)
             if settings.uniqueIdentities.contains(id.type), !owners.isEmpty { continue }
@@ -319,6 +325,11 @@ struct NaiveSyncModel {
         deeds.turns[DeviceID(request.deviceId.text)] = device.moved
         var answer = result(profile, found == nil ? [] : named, previous, request, rule)
         answer.move = device.moved
+        let left = deeds.left.sorted { $0.rawValue < $1.rawValue }
+        if !left.isEmpty {
+            answer.barred = left
+            deeds.repair = MergeBarred(mpid: mpid, deviceId: request.deviceId, cause: operation.cause, types: left)
+        }
         return answer
     }
 }

@@ -83,7 +83,10 @@ extension NaiveSyncModel {
             aliasedSince: person.since.map(time), aliasedFrom: (origins[person.mpid] ?? []).sorted(),
             aliasedFromCount: origins[person.mpid]?.count ?? 0, name: person.name, userId: person.user,
             devices: seen.sorted { $0.lastSeen == $1.lastSeen ? $0.deviceId < $1.deviceId : $0.lastSeen > $1.lastSeen },
-            deviceCount: seen.count, isOrphaned: person.isOrphan, isErased: person.isErased)
+            deviceCount: seen.count,
+            barriers: fences.filter { [$0.mpid, $0.other].contains(person.mpid) }.map {
+                MergeBarrier(mpid: $0.mpid, identity: $0.id, otherMPID: $0.other)
+            }, isOrphaned: person.isOrphan, isErased: person.isErased)
     }
 
     func isLogin(_ id: Identity) -> Bool { settings.loginIdentities.contains(id.type) }
@@ -119,11 +122,16 @@ extension NaiveSyncModel {
     func holders(_ id: Identity) -> [Person] { people.filter { $0.ids.contains { same($0, id) } } }
 
     func mayBeFound(_ person: Person, by ids: [Identity]) -> Bool {
+        isNamed(person, by: ids) && (settings.joinByLowerRank || !isStranger(person, to: ids))
+            && !isFencedOff(person, from: ids)
+    }
+
+    private func isNamed(_ person: Person, by ids: [Identity]) -> Bool {
         for types in [settings.loginIdentities, settings.immutableIdentities] {
             let own = person.ids.filter { types.contains($0.type) }
             if !own.isEmpty, !own.contains(where: { mine in ids.contains { same($0, mine) } }) { return false }
         }
-        return settings.joinByLowerRank || !isStranger(person, to: ids)
+        return true
     }
 
     /// Walks down the login identities of the request: who has another value of one, before any that they have in common,
@@ -141,12 +149,11 @@ extension NaiveSyncModel {
 
     /// Whether somebody would have been found but for a higher-ranked identity.
     func meetsStranger(_ ids: [Identity]) -> Bool {
-        guard !settings.joinByLowerRank else { return false }
-        var literal = self
-        literal.settings.joinByLowerRank = true
-        return people.contains { person in
-            person.ids.contains { mine in isLogin(mine) && ids.contains { same($0, mine) } }
-                && literal.mayBeFound(person, by: ids) && isStranger(person, to: ids)
+        people.contains { person in
+            guard person.ids.contains(where: { mine in isLogin(mine) && ids.contains { same($0, mine) } }),
+                isNamed(person, by: ids)
+            else { return false }
+            return isFencedOff(person, from: ids) || !settings.joinByLowerRank && isStranger(person, to: ids)
         }
     }
 
@@ -177,7 +184,7 @@ extension NaiveSyncModel {
         if let userID, let owner = holders(userID).first { return (owner.mpid, .matched) }
         guard let email = ids.first(where: { $0.type == .email }) else { return nil }
         let free = holders(email).filter { person in
-            userID == nil || !person.ids.contains { $0.type == .customerID }
+            (userID == nil || !person.ids.contains { $0.type == .customerID }) && !isFencedOff(person, from: ids)
         }
         guard let first = free.map(\.first).min() else { return nil }
         let oldest = free.filter { $0.first == first }.map(\.mpid).min()

@@ -76,17 +76,25 @@ struct RandomCommands: RandomSource {
     /// What the service told itself, and when it comes (again): drawn apart too.
     private var told: [KeepErased] = []
     private var again: SplitMix64
+    /// What support does: drawn apart too.
+    private var repairs: SplitMix64
+    /// What profiles have, to be taken from them.
+    var held: [MPID: [Identity]] = [:]
     private(set) var settings: SyncSettings
     let mode: VerificationSettings.Mode
     /// Mostly logins, and what the link service tells and asks, more of it late.
     let isOfPeople: Bool
+    /// Many profiles are taken apart.
+    let isOfRepairs: Bool
     private(set) var now: Int64 = World.start
     private var count = 0
     /// Between two commands, in milliseconds.
     private var longestPause: Int64 = 100_000
 
-    init(seed: UInt64, isOfPeople: Bool = false) {
+    init(seed: UInt64, isOfPeople: Bool = false, isOfRepairs: Bool = false) {
         self.isOfPeople = isOfPeople
+        self.isOfRepairs = isOfRepairs
+        repairs = SplitMix64(seed: seed ^ 0x5A5A)
         random = SplitMix64(seed: seed)
         delays = SplitMix64(seed: ~seed)
         again = SplitMix64(seed: seed ^ 0xA5A5)
@@ -125,6 +133,9 @@ struct RandomCommands: RandomSource {
         if !told.isEmpty, Int.random(in: 0..<8, using: &again) == 0 {
             context.command = own
             return Step(command: .keepErased(told[Int.random(in: told.indices, using: &again)]), context: context)
+        }
+        if isOfRepairs, Int.random(in: 0..<4, using: &repairs) == 0 {
+            return Step(command: repair(profiles), context: context)
         }
         if !forwards.isEmpty, chance(15) {
             let answer = ForwardAnswer(
@@ -229,6 +240,32 @@ struct RandomCommands: RandomSource {
             ExternalIDChanged(
                 userId: user, externalId: new, previousExternalId: pick([nil, old, old, old]), linkedAt: moment,
                 author: "a", reason: "r"))
+    }
+
+    /// Mostly of somebody who has enough for two.
+    private mutating func repair(_ profiles: [MPID]) -> SyncCommand {
+        func one<Value>(_ values: [Value]) -> Value? { values.randomElement(using: &repairs) }
+        func may(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &repairs) < percent }
+        let rich = profiles.filter { (held[$0]?.count ?? 0) > 1 }
+        let mpid = one(may(95) && !rich.isEmpty ? rich : profiles) ?? Self.nobody
+        let own = held[mpid] ?? []
+        let all = Self.values.keys.sorted().flatMap { type in
+            (Self.values[type] ?? []).map { Identity(type, IdentityValue($0)) }
+        }
+        func named(_ id: Identity) -> GetProfile.Named { .init(type: id.type.rawValue, value: id.value.text) }
+        let other = one(profiles.filter { $0 != mpid }) ?? Self.nobody
+        guard may(75) else {
+            return .allow(
+                may(60)
+                    ? AllowMerge(mpid: mpid, otherMPID: other, author: "kim", reason: "r")
+                    : AllowMerge(
+                        mpid: mpid, identity: named(one(all) ?? Identity(.email, "x")), author: "kim", reason: "r"))
+        }
+        var ids = own.filter { _ in may(40) }
+        if ids.isEmpty || may(5) { ids += one(may(90) && !own.isEmpty ? own : all).map { [$0] } ?? [] }
+        return .detach(
+            DetachIdentities(
+                mpid: mpid, identities: ids.map(named), toMPID: may(30) ? other : nil, author: "kim", reason: "r"))
     }
 
     /// In milliseconds; mostly none.

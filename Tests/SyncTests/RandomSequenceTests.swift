@@ -31,6 +31,13 @@ import Testing
         #expect(reached.heirs > 20 && reached.formers > 50, "\(reached)")
     }
 
+    /// S126 to S134.
+    @Test func deciderAndModelAgreeOnRepairs() throws {
+        var reached = Reached()
+        try runSequences(200, until: { reached.isRepaired }) { try run(seed: $0, isOfRepairs: true, &reached) }
+        #expect(reached.isRepaired, "\(reached)")
+    }
+
     /// What sequences came to.
     private struct Reached {
         var rules: Set<SyncRule> = []
@@ -43,6 +50,9 @@ import Testing
         /// How many erasures found somebody by a former name, and how many profiles were left with one.
         var heirs = 0
         var formers = 0
+        /// How many logins left something out, and how many profiles without a barrier had one before.
+        var barred = 0
+        var lifted = 0
 
         static let reasons: Set<ReasonCode> = [
             .lookupError, .notFoundError, .validationError, .aliasError, .aliasingNotProvisioned, .limitExceeded,
@@ -54,15 +64,25 @@ import Testing
         ]
 
         /// Two devices without anybody, an alias and a login are too many for chance: `ErasedProfilesTests` reaches S114.
-        static let drops = Set(AliasDropped.Rule.allCases).subtracting([.becameKnown])
+        static let drops = Set(AliasDropped.Rule.allCases).subtracting([.becameKnown, .detached])
 
         var isAll: Bool {
-            rules == Set(SyncRule.allCases) && reasons == Self.reasons && drops.isSuperset(of: Self.drops)
-                && causes == Set(IdentitiesChanged.Reason.allCases) && events == Set(Self.events.map { $0.type })
-                && ends.count == 2
+            rules == Set(SyncRule.allCases).subtracting([.detached]) && reasons == Self.reasons
+                && drops.isSuperset(of: Self.drops)
+                && causes == Set(IdentitiesChanged.Reason.allCases).subtracting([.detached])
+                && events == Set(Self.events.map { $0.type }) && ends.count == 2
+        }
+
+        var isRepaired: Bool {
+            rules.contains(.detached) && reasons.isSuperset(of: [.mergeBarred, .limitExceeded, .profileErased])
+                && drops.contains(.detached) && causes.contains(.detached) && barred > 50 && lifted > 20
+                && events.isSuperset(of: [ProfileDetached.type, MergeBarred.type, MergeAllowed.type])
         }
 
         mutating func note(_ command: SyncCommand, from before: SyncState, to after: SyncState) {
+            lifted += before.profiles.values.count {
+                !$0.barriers.isEmpty && after.profiles[$0.key]?.barriers.isEmpty == true
+            }
             for profile in before.profiles.values {
                 guard let former = profile.former, let now = after.profiles[profile.key] else { continue }
                 if case .forget(let forget) = command, forget.names.contains(former.externalID), now.isErased {
@@ -75,6 +95,7 @@ import Testing
         }
 
         mutating func note(_ decision: SyncDecider.Decision, _ answer: Answer) {
+            barred += decision.events.count { $0 is MergeBarred }
             for event in decision.events {
                 events.insert(type(of: event).type)
                 switch event {
@@ -92,12 +113,15 @@ import Testing
         }
     }
 
-    private func run(seed: UInt64, isOfPeople: Bool = false, _ reached: inout Reached) throws {
-        var commands = RandomCommands(seed: seed, isOfPeople: isOfPeople)
+    private func run(
+        seed: UInt64, isOfPeople: Bool = false, isOfRepairs: Bool = false, _ reached: inout Reached
+    ) throws {
+        var commands = RandomCommands(seed: seed, isOfPeople: isOfPeople, isOfRepairs: isOfRepairs)
         var model = NaiveSyncModel(commands.settings, enforces: commands.mode == .enforce)
         var state = SyncState()
         var given: Set<MPID> = []
         for place in 0..<Self.length {
+            commands.held = Dictionary(uniqueKeysWithValues: model.people.map { ($0.mpid, $0.ids) })
             let step = commands.next(
                 profiles: model.people.map(\.mpid).sorted(), aliases: model.aliases,
                 forwards: model.erasing.values.flatMap(\.open).sorted())
@@ -110,11 +134,13 @@ import Testing
             let expected = run(step, &model)
             let answer = Answer(decision.outcome)
             try #require(answer == expected, "\(trace): \(answer) instead of \(expected)")
-            let rule: SyncRule? = if case .sync(let result) = expected { result.rule } else { nil }
+            var rule: SyncRule? = if case .sync(let result) = expected { result.rule } else { nil }
+            if case .detach = step.command { rule = .detached }
             try compare(decision, model, step.context, trace)
             try remember(decision, &model, step.context, trace)
             try compare(state, model, trace)
             try invariants(state, model, answer, step, before, &given, trace)
+            try RepairInvariants(before: before, after: state, step: step).check(decision, trace)
             for settled in model.deeds.settled { reached.ends.insert(settled.answer == .rejected(.serverError)) }
             reached.note(decision, answer)
             reached.note(step.command, from: before, to: state)
@@ -140,8 +166,10 @@ import Testing
         let context = step.context
         var counter = 0
         var isOld = false
+        var taken: [MPID] = []
         while let person = model.person(context.newMPID(counter)) {
             isOld = isOld || person.isErased
+            taken.append(person.mpid)
             counter += 1
         }
         let newMPID = context.newMPID(counter)
@@ -168,6 +196,9 @@ import Testing
                     AliasResult(
                         aliasId: context.newAliasID, isScheduled: time != nil,
                         appliesAt: time.map { Timestamp(milliseconds: $0) }))
+            case .detach(let command):
+                return .detached(try model.detach(command, taken: taken, newMPID: newMPID, now: now))
+            case .allow(let command): return .allowed(try model.allow(command))
             case .applyAlias(let command):
                 model.apply(command.aliasId)
                 return .noted
@@ -247,6 +278,11 @@ import Testing
         }
         try #require(
             people.sorted { $0.mpid < $1.mpid } == model.people.sorted { $0.mpid < $1.mpid }, trace)
+        for profile in state.profiles.values {
+            let fences = profile.barriers.map { NaiveSyncModel.Fence(id: $0.identity, mpid: $0.mpid, other: $0.other) }
+            let expected = model.fences.filter { [$0.mpid, $0.other].contains(profile.mpid) }
+            try #require(fences == expected, trace)
+        }
         let devices = state.devices.rows.reduce(into: [DeviceID: NaiveSyncModel.Device]()) { devices, entry in
             devices[entry.key.id] = NaiveSyncModel.Device(
                 current: entry.value.current, anonymous: entry.value.anonymous,
@@ -296,6 +332,7 @@ import Testing
             try #require(entry.holders.count <= 1, trace)
             if case .modify = step.command { continue }
             if case .renamed = step.command { continue }
+            if case .detach = step.command { continue }
             if step.command.isErasure { continue }
             // Only modify, and support, move a unique value.
             if let owner = before.identities[entry.key]?.holders.first, let now = entry.holders.first {
@@ -343,6 +380,12 @@ import Testing
         world.app = AppSettings(id: context.app.id, sync: settings)
         let request = SyncRequest(deviceId: "nobody's", knownIdentities: command.identities.mapValues { .some($0) })
         let found = Answer(SyncDecider(before, world, aliasDelay: 1000).decide(.search(request)).outcome)
+        // Whoever was linked since the erasure was asked for is found now, and was not meant (S115).
+        if case .sync(let result) = found, let mark = before.profile(context.app.id, result.mpid)?.mark,
+            mark.linkedAt > context.moment.milliseconds
+        {
+            return
+        }
         guard case .sync(let result) = found, result.mpid == mpid else {
             Issue.record("\(trace): a search finds \(found), and \(mpid) was erased")
             return

@@ -21,6 +21,7 @@ import WireJSON
     @Test(arguments: SQLEngine.allCases) func batchesOfAnySizeEqualOneByOne(_ engine: SQLEngine) throws {
         try runSequences(engine == .sqlite ? 12 : 4) { try compareBatches(engine, $0) }
         try runSequences(engine == .sqlite ? 12 : 4) { try compareBatches(engine, $0, isOfPeople: true) }
+        try runSequences(engine == .sqlite ? 12 : 4) { try compareBatches(engine, $0, isOfRepairs: true) }
     }
 
     @Test(arguments: SQLEngine.allCases, failedOnce) func batchesThatFailedOnce(
@@ -31,16 +32,18 @@ import WireJSON
 
     /// The same rows under both engines.
     @Test func enginesKeepTheSameRows() throws {
-        try runSequences(4) { try compareEngines($0) }
+        try runSequences(4) { try compareEngines($0, isOfRepairs: $0 % 2 == 0) }
     }
 
     @Test(arguments: failedOnce) func enginesThatFailedOnce(_ seed: UInt64) throws { try compareEngines(seed) }
 
-    private func compareBatches(_ engine: SQLEngine, _ seed: UInt64, isOfPeople: Bool = false) throws {
+    private func compareBatches(
+        _ engine: SQLEngine, _ seed: UInt64, isOfPeople: Bool = false, isOfRepairs: Bool = false
+    ) throws {
         let trace = Comment(rawValue: "seed \(seed)")
         let single = try SyncTestStore(engine)
         let batched = try SyncTestStore(engine)
-        let (all, expected) = try oneByOne(single, seed, isOfPeople)
+        let (all, expected) = try oneByOne(single, seed, isOfPeople, isOfRepairs)
         var random = SplitMix64(seed: seed)
         var steps = all
         var place = 0
@@ -58,20 +61,21 @@ import WireJSON
         try #require(try batched.rows() == single.rows(), trace)
     }
 
-    private func compareEngines(_ seed: UInt64) throws {
+    private func compareEngines(_ seed: UInt64, isOfRepairs: Bool = false) throws {
         let stores = try SQLEngine.allCases.map { try SyncTestStore($0) }
-        for store in stores { _ = try oneByOne(store, seed) }
+        for store in stores { _ = try oneByOne(store, seed, false, isOfRepairs) }
         try #require(try stores[0].rows() == stores[1].rows(), "seed \(seed)")
     }
 
     private func oneByOne(
-        _ store: SyncTestStore, _ seed: UInt64, _ isOfPeople: Bool = false
+        _ store: SyncTestStore, _ seed: UInt64, _ isOfPeople: Bool, _ isOfRepairs: Bool
     ) throws -> ([RandomCommands.Step], [SyncDecider.Decision]) {
-        var source = RandomCommands(seed: seed, isOfPeople: isOfPeople)
+        var source = RandomCommands(seed: seed, isOfPeople: isOfPeople, isOfRepairs: isOfRepairs)
         var steps: [RandomCommands.Step] = []
         var decisions: [SyncDecider.Decision] = []
         for _ in 0..<60 {
             let (profiles, aliases) = try store.known()
+            if isOfRepairs { source.held = try store.held() }
             let step = source.next(profiles: profiles, aliases: aliases)
             steps.append(step)
             decisions += try store.run([step])
@@ -179,6 +183,7 @@ import WireJSON
             "identity.sync.apply-alias.v1": .internal, "identity.sync.get-users.v1": .identitySync,
             "identity.sync.erase-profile.v1": .userDelete, "identity.sync.forget.v1": .internal,
             "identity.sync.keep-erased.v1": .internal,
+            "identity.sync.detach.v1": .support, "identity.sync.allow.v1": .support,
             "identity.sync.get-erasure.v1": .userDelete, "identity.sync.get-profile.v1": .support,
         ]
         #expect(SyncService.inputs.scopes() == scopes)

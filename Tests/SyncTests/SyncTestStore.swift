@@ -36,6 +36,18 @@ extension ServiceStore where Service == SyncService {
         }
     }
 
+    /// What each profile has.
+    func held() throws -> [MPID: [Identity]] {
+        try database.transaction { transaction in
+            let rows = try transaction.query("SELECT mpid, identities FROM profiles")
+            return Dictionary(
+                uniqueKeysWithValues: try rows.map { row in
+                    let identities = try WireJSONDecoder().decode([Identity].self, from: Array(row.text(1).utf8))
+                    return (try #require(MPID(row.integer(0))), identities)
+                })
+        }
+    }
+
     /// What profiles say of themselves, and by what devices are known: identities, names, the link service's users. And whom
     /// that one has yet to forget.
     func liveTexts() throws -> [String] {
@@ -48,11 +60,14 @@ extension ServiceStore where Service == SyncService {
             let said = try transaction.query(profiles).flatMap { row in
                 try texts(row.text(0)) + (1...4).compactMap { try row.optionalText($0) }
             }
+            let barred = try transaction.query("SELECT barred_identities FROM profiles").flatMap { row in
+                try texts(row.optionalText(0))
+            }
             let devices = try transaction.query("SELECT identities FROM devices")
             let asked = try transaction.query("SELECT persons FROM erasures").flatMap { row in
                 try WireJSONDecoder().decode([String: ForgetPerson].self, from: Array(row.text(0).utf8)).values
             }
-            return try said + devices.flatMap { try texts($0.optionalText(0)) }
+            return try said + barred + devices.flatMap { try texts($0.optionalText(0)) }
                 + asked.flatMap { [$0.userId?.text, $0.externalId?.text].compactMap(\.self) }
         }
     }

@@ -50,6 +50,8 @@ enum Answer: Hashable {
     case alias(AliasResult)
     case users(DeviceUsersResult)
     case profile(ProfileResult)
+    case detached(DetachResult)
+    case allowed(AllowResult)
     case certificate(Gone)
     case rejected(ReasonCode)
     case pending
@@ -64,6 +66,8 @@ enum Answer: Hashable {
         case .succeeded(let result as AliasResult): self = .alias(result)
         case .succeeded(let result as DeviceUsersResult): self = .users(result)
         case .succeeded(let result as ProfileResult): self = .profile(result)
+        case .succeeded(let result as DetachResult): self = .detached(result)
+        case .succeeded(let result as AllowResult): self = .allowed(result)
         case .succeeded(let result as ErasureCertificate): self = .certificate(Gone(result))
         case .pending(nil): self = .pending
         case .succeeded, .pending, .begun, .expired: self = .another

@@ -18,11 +18,12 @@ import Testing
         while skew.pairs < writeSkewPairs {
             let seed = testSeed &+ number
             number += 1
-            var commands = RandomCommands(seed: seed)
+            var commands = RandomCommands(seed: seed, isOfRepairs: number % 2 == 0)
             var state = SyncState()
             var forwards: [CommandID] = []
             for place in 0..<40 {
                 let profiles = state.profiles.values.map(\.mpid).sorted()
+                commands.held = Dictionary(uniqueKeysWithValues: state.profiles.values.map { ($0.mpid, $0.identities) })
                 let aliases = Dictionary(
                     uniqueKeysWithValues: state.aliases.values.map { ($0.key.id, [$0.source, $0.destination]) })
                 if place % 4 == 3 {

@@ -30,6 +30,24 @@ import WireJSON
         #expect(world.login().sent == [user == .known ? "logout" : "identify"])
     }
 
+    /// V77, also when it was heard while a login was on its way.
+    @Test(arguments: [DeviceMove.User.anonymous, .known], [true, false])
+    func aSessionEndsThatSupportTookApart(_ user: DeviceMove.User, _ isBusy: Bool) {
+        var world = signedIn()
+        let berta = isBusy ? world.vouched("berta") : nil
+        let to: Int64 = user == .known ? 2 : 1
+        let moved = world.moved(12, to: to, user, isDetached: true)
+        let told = berta.map { world.answer($0, .rejected, reason: .throttled).told } ?? moved.told
+        #expect(told == ["session ended detached anonymous 1"] && moved.told == (isBusy ? [] : told))
+        #expect(DeviceMove(event(.detach)).isDetached && !DeviceMove(event(.login)).isDetached)
+    }
+
+    private func event(_ cause: SyncCause) -> CurrentUserChanged {
+        CurrentUserChanged(
+            deviceId: "d", previousMPID: nil, mpid: .max, cause: cause, rule: .detached, isLoggedIn: true,
+            isEphemeral: false, move: 1)
+    }
+
     /// V72: a modify took the user's last login identity.
     @Test func aSessionEndsWhenItsUserIsAnonymous() {
         var world = signedIn()

@@ -50,7 +50,7 @@ extension NaiveSessions {
             device.turns[place] = Turn(number: device.turns[place].number, kind: .logout)
         }
         devices[key] = device
-        tell(key.id, .ended, .userChanged, user)
+        tell(key.id, .ended, news.isDetached ? .detached : .userChanged, user)
     }
 
     private mutating func finish(_ begun: Waiting, _ user: SyncAnswer.Found) -> Answer {

@@ -248,6 +248,7 @@ struct RandomCommands: RandomSource {
             return DeviceMove(number: number, mpid: Self.nobody ?? .max, user: .anonymous)
         }
         return DeviceMove(
-            number: number, mpid: chance(5) ? nobody : user, user: pick([.known, .known, .anonymous, .erased]))
+            number: number, mpid: chance(5) ? nobody : user, user: pick([.known, .known, .anonymous, .erased]),
+            isDetached: number % 4 == 0)
     }
 }

@@ -59,6 +59,7 @@ import WireJSON
         ]
         let changes = [
             "login", "logout", "refusal", "keyGone", "verificationRequired", "sessionExpired", "erased", "userChanged",
+            "detached",
         ]
         let states = ["anonymous", "verified", "unverified", "unchecked", "expired", "pending"]
         let names = reasons.map(\.rawValue) + events.map { $0.type } + changes + states
@@ -161,7 +162,7 @@ import WireJSON
             Session(
                 app: "a'b", deviceID: "\u{e9}'\"\\ \u{1F44B}", state: .unverified, mayFileIssues: false,
                 mpid: MPID(Int64.min), standing: Standing(.unverified), number: 7, shown: 5, moved: 4, hasLogin: true,
-                move: Int64.max, heard: DeviceMove(number: 9, mpid: .max, user: .erased)),
+                move: Int64.max, heard: DeviceMove(number: 9, mpid: .max, user: .erased, isDetached: true)),
             Session(
                 app: "demo", deviceID: "d", state: .verified,
                 standing: Standing(.key(mark: Fixture.k1.mark(.authToken)), keyID: "k'1", since: Fixture.now)),

@@ -35,7 +35,7 @@ struct SessionReader: Equatable {
             defer { user = nil }
             isErased = true
             return event.mpid == user && user != nil ? nil : "nobody was erased"
-        case .ended where event.reason == .userChanged:
+        case .ended where event.reason == .userChanged || event.reason == .detached:
             defer { user = nil }
             return event.mpid == user && user != nil ? nil : "nobody left"
         case .ended:

@@ -63,9 +63,10 @@ struct World {
 
     /// An event of the sync service.
     mutating func moved(
-        _ move: Int64, to mpid: Int64, _ user: DeviceMove.User = .known, device: DeviceID = "d"
+        _ move: Int64, to mpid: Int64, _ user: DeviceMove.User = .known, isDetached: Bool = false,
+        device: DeviceID = "d"
     ) -> VerificationDecider.Decision {
-        decide(.moved(device, DeviceMove(number: move, mpid: MPID(mpid) ?? .max, user: user)))
+        decide(.moved(device, DeviceMove(number: move, mpid: MPID(mpid) ?? .max, user: user, isDetached: isDetached)))
     }
 
     mutating func answer(

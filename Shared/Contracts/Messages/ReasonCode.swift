@@ -61,6 +61,8 @@ public enum ReasonCode: String, WireEnum {
     case notFoundError = "NOT_FOUND_ERROR"
     /// The identities lead to several profiles, where one is meant.
     case ambiguousIdentity = "AMBIGUOUS_IDENTITY"
+    /// Support took the identity from this profile, or the two profiles from each other (S128).
+    case mergeBarred = "MERGE_BARRED"
     case aliasError = "ALIAS_ERROR"
     case aliasingNotProvisioned = "ALIASING_NOT_PROVISIONED"
     case limitExceeded = "LIMIT_EXCEEDED"
@@ -95,7 +97,7 @@ public enum ReasonCode: String, WireEnum {
         case .idReused, .ambiguousIdentity, .multipleInstallsActive, .userAlreadyExists, .userAlreadyLinked,
             .userCreationInProgress,
             .userLinkingInProgress, .noLinkingInProgress, .sdkResetInProgress, .appSideLinkingFailed,
-            .externalIDTaken, .externalIDChanged, .linkBarred:
+            .externalIDTaken, .externalIDChanged, .linkBarred, .mergeBarred:
             409
         case .userErased, .profileErased: 410
         case .authCodeLimitReached, .throttled: 429
@@ -156,6 +158,7 @@ public enum ReasonCode: String, WireEnum {
         case .validationError: "The identities are not valid."
         case .notFoundError: "No profile was found."
         case .ambiguousIdentity: "The identities lead to several profiles."
+        case .mergeBarred: "Support keeps these apart (sync.detach); sync.allow takes that away."
         case .aliasError: "The alias request is not valid."
         case .aliasingNotProvisioned: "Aliasing is not provisioned for this application."
         case .limitExceeded: "A limit of this application was reached; nothing was changed."

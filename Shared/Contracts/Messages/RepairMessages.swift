@@ -73,6 +73,11 @@ public struct GetProfile: PersonQuery {
             self.type = type
             self.value = value
         }
+
+        /// `nil` for a type that there is not.
+        public var identity: Identity? {
+            IdentityType(rawValue: type).map { Identity($0, IdentityValue(value)) }
+        }
     }
 
     public var mpid: MPID?
@@ -91,11 +96,7 @@ public struct GetProfile: PersonQuery {
     }
 
     /// The identity, if it is of a type that there is.
-    public var named: Identity? {
-        identity.flatMap { named in
-            IdentityType(rawValue: named.type).map { Identity($0, IdentityValue(named.value)) }
-        }
-    }
+    public var named: Identity? { identity?.identity }
 
     public var partitionSubject: String { subject.name }
 
@@ -283,6 +284,8 @@ public struct ProfileResult: CommandResult {
     public var deviceCount: Int
     /// The next page's ``GetProfile/after``, for the same question; `nil` on the last page.
     public var next: String?
+    /// What keeps the profile and others apart (`sync.detach`).
+    public var barriers: [MergeBarrier]
     /// Lost its last identity: nobody finds it again.
     public var isOrphaned: Bool
     /// Nothing is left but the MPID (`sync.get-erasure`).
@@ -291,8 +294,8 @@ public struct ProfileResult: CommandResult {
     public init(
         mpid: MPID, identities: [IdentityType.RawValue: [String]], identityCount: Int, isLoggedIn: Bool,
         firstSeen: Timestamp, lastSeen: Timestamp, aliasedSince: Timestamp?, aliasedFrom: [MPID], aliasedFromCount: Int,
-        name: String?, userId: UserID?, devices: [Device], deviceCount: Int, next: String? = nil, isOrphaned: Bool,
-        isErased: Bool
+        name: String?, userId: UserID?, devices: [Device], deviceCount: Int, next: String? = nil,
+        barriers: [MergeBarrier] = [], isOrphaned: Bool, isErased: Bool
     ) {
         self.mpid = mpid
         self.identities = identities
@@ -308,6 +311,7 @@ public struct ProfileResult: CommandResult {
         self.devices = devices
         self.deviceCount = deviceCount
         self.next = next
+        self.barriers = barriers
         self.isOrphaned = isOrphaned
         self.isErased = isErased
     }

@@ -170,6 +170,8 @@ public struct DeviceUsersResult: CommandResult {
 /// What made a sync event happen.
 public enum SyncCause: String, WireEnum {
     case identify, login, logout, modify
+    /// `sync.detach`.
+    case detach
     /// A link of the link service (`sync.fromLinks`).
     case link
     /// `sync.erase-profile`.
@@ -243,6 +245,8 @@ public struct IdentitiesChanged: EventMessage {
         case taken
         /// A limit of the app's settings: the oldest went.
         case limit
+        /// Support took them from one profile and gave them to another (`sync.detach`).
+        case detached
         /// A login dropped the device's anonymous user, or a profile lost its customer id to another one.
         case cleared
     }
@@ -325,6 +329,8 @@ public struct AliasDropped: EventMessage {
         case destinationWasSourceBefore = "destination-was-source-before"
         /// It waited for its time, and one of the two was erased.
         case erased
+        /// It waited for its time, and support took one of the two from the other (`sync.detach`).
+        case detached
         /// Nobody vouched for it, and one of the two, both anonymous then, was known when its time had come (S114).
         case becameKnown = "became-known"
     }

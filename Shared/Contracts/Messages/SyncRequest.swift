@@ -164,13 +164,16 @@ public struct SyncResult: CommandResult {
     /// With modify only.
     public var changeResults: [ChangeResult]?
     public var context: String?
+    /// Types of identities that the profile may not have since `sync.detach`, and that were left out. Absent when there are
+    /// none.
+    public var barred: [IdentityType]?
     /// What decided, for people and `identitybus explain`.
     public var rule: SyncRule
 
     public init(
         mpid: MPID, previousMPID: MPID? = nil, move: Int64? = nil, isLoggedIn: Bool, isEphemeral: Bool,
         matchedIdentities: [String: String] = [:], previousMismatch: Bool? = nil,
-        changeResults: [ChangeResult]? = nil, context: String? = nil, rule: SyncRule
+        changeResults: [ChangeResult]? = nil, context: String? = nil, barred: [IdentityType]? = nil, rule: SyncRule
     ) {
         self.mpid = mpid
         self.previousMPID = previousMPID
@@ -181,6 +184,7 @@ public struct SyncResult: CommandResult {
         self.previousMismatch = previousMismatch
         self.changeResults = changeResults
         self.context = context
+        self.barred = barred
         self.rule = rule
     }
 }
@@ -217,6 +221,8 @@ public enum SyncRule: String, WireEnum {
     case kept
     /// The command named the profile.
     case named
+    /// Support took its identities from another profile (`sync.detach`).
+    case detached
     /// The link service linked an external id that no profile had as its customer id.
     case createdForLink = "created-for-link"
 }

@@ -326,6 +326,8 @@ public struct SessionChanged: EventMessage {
         case erased
         /// The device has another user, by a command of somebody else, or its user is anonymous now.
         case userChanged
+        /// Support took the identities of the device, or what made its user known, from the user (`sync.detach`).
+        case detached
     }
 
     public var deviceId: DeviceID

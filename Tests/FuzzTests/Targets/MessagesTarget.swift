@@ -30,6 +30,7 @@ enum MessagesTarget {
         command(ExpireLinker.self), command(ForgetUser.self), command(IdentifyUser.self), command(LogInUser.self),
         command(LogOutUser.self), command(SearchUser.self), command(ModifyIdentities.self), command(AliasUsers.self),
         command(ApplyAlias.self), command(GetDeviceUsers.self), command(EraseProfile.self),
+        command(DetachIdentities.self), command(AllowMerge.self),
         command(ForgetProfiles.self), command(KeepErased.self), command(VerificationLogin.self),
         command(VerificationLoginIdentity.self),
         command(VerificationLogout.self), command(VerificationCheck.self), command(VerificationUsage.self),
@@ -43,7 +44,8 @@ enum MessagesTarget {
         event(UserActivated.self), event(UserForgotten.self), event(UserReset.self), event(ProfileCreated.self),
         event(CurrentUserChanged.self), event(IdentitiesChanged.self), event(ProfileOrphaned.self),
         event(Aliased.self), event(AliasDropped.self), event(ProfileErased.self), event(CurrentUserErased.self),
-        event(ValueTooCommon.self), event(VerificationVerified.self), event(VerificationFailed.self),
+        event(ValueTooCommon.self), event(ProfileDetached.self), event(MergeBarred.self),
+        event(MergeAllowed.self), event(VerificationVerified.self), event(VerificationFailed.self),
         event(UnverifiedObserved.self), event(SessionChanged.self), event(SessionsErased.self),
     ]
 
@@ -52,6 +54,7 @@ enum MessagesTarget {
         result(AuthCodeResult.self),
         result(UserResult.self), result(ResetResult.self), result(PendingUser.self), result(SyncResult.self),
         result(AliasResult.self), result(DeviceUsersResult.self), result(IdentityHolders.self),
+        result(DetachResult.self), result(AllowResult.self),
         result(VerificationResult.self), result(SessionResult.self), result(VerificationUsageResult.self),
     ]
 
