@@ -40,6 +40,8 @@ extension Endpoint {
         repair(MakeInstallActive.self, "installId"),
         repair(UnlinkUser.self, "userId"),
         repair(ChangeExternalID.self, "userId", "externalId", "newExternalId"),
+        repair(DetachIdentities.self, "mpid", "identities", "toMPID"),
+        repair(AllowMerge.self, "mpid", "otherMPID", "identity"),
     ]
 
     /// `identity.link.make-active.v1` is `POST /admin/v1/link/make-active`.
