@@ -152,6 +152,7 @@ extension Setting {
         Setting("NO_COLOR", .text("anything"), by: everyProgram, "no colours"),
         Setting("VISUAL", .text("a program"), by: [.identitybus], "the editor of dlq edit"),
         Setting("EDITOR", .text("a program"), nil, "vi", by: [.identitybus], "the same, where VISUAL is not set"),
+        Setting("COLUMNS", .text("a number"), by: [.identitybus], "the width of a terminal, for --help"),
         Setting(
             "IDENTITYBUS_COMMIT", .text("7 to 64 of 0-9a-f"), nil, "the image sets it", by: everyProgram,
             "the commit that the program was built from, where the build could not know it"),
