@@ -3,7 +3,6 @@
 internal import CLibrdkafka
 import Contracts
 internal import Dispatch
-import Glibc
 package import Logging
 
 /// Owns one `rd_kafka_t`. Confined to the thread that owns the client.
@@ -52,16 +51,9 @@ package final class ClientHandle {
 
     /// The cluster's id by the latest metadata; waits for the first, at most `timeout`. `nil` when there is none.
     func clusterID(timeout: Duration) -> String? {
-        let deadline = Deadline(after: timeout)
-        while true {
-            // librdkafka waits for a broker's next change of state, up to a second, although metadata has come meanwhile.
-            if let id = rd_kafka_clusterid(pointer, 0) {
-                defer { rd_kafka_mem_free(pointer, id) }
-                return String(cString: id)
-            }
-            guard deadline.remaining > .zero else { return nil }
-            usleep(5000)
-        }
+        guard let id = rd_kafka_clusterid(pointer, timeout.kafkaMilliseconds) else { return nil }
+        defer { rd_kafka_mem_free(pointer, id) }
+        return String(cString: id)
     }
 
     /// Whether it is the embedded broker, whose id begins as those of librdkafka's mock clusters do: it has no admin API.
