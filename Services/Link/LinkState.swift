@@ -91,6 +91,23 @@ public struct LinkState: ServiceState, Sendable {
 
     mutating func load(_ rows: [Hold]) { rows.forEach { holds.load($0) } }
 
+    /// An install's decisions are its person's too: of the one that it has, and of the one that it had.
+    public mutating func chain(_ change: Change, _ chain: inout DecisionChain) {
+        switch change {
+        case .install(let install):
+            for person in Set([installs[install.key]?.userID, install.userID].compactMap { $0 }).sorted() {
+                persons.chainKnown(person, &chain)
+            }
+            installs.chain(install.key, &chain)
+        case .person(let person):
+            persons.chain(person.key, &chain)
+            // What it was called is found by nothing else.
+            if let former = persons[person.key]?.externalID, former != person.externalID { chain.mention(former.text) }
+        case .erasure(let erasure): persons.chainKnown(erasure.userID, &chain)
+        case .hold, .released, .late: break
+        }
+    }
+
     public mutating func apply(_ change: Change) {
         switch change {
         case .install(let install): index(install, insteadOf: installs.put(install))
@@ -156,6 +173,7 @@ public struct Person: Sendable, Hashable {
     public var barred: [TextDigest] = []
     /// External ids that it had until support changed them, the latest last (L78).
     var former: [FormerExternalID] = []
+    public var lastDecision = LastDecision()
 
     public init(
         userID: UserID, app: AppID, externalID: ExternalID? = nil, isErased: Bool = false, linkedAt: Int64? = nil,
@@ -193,6 +211,7 @@ public struct LinkStore {
                   model TEXT, os_version TEXT, status TEXT NOT NULL, user_id TEXT, activity TEXT NOT NULL,
                   is_users_first BIGINT NOT NULL, version BIGINT NOT NULL, is_open BIGINT NOT NULL, erased_at BIGINT,
                   turn_began BIGINT, turn_is_brokers BIGINT NOT NULL, person_since BIGINT, superseded TEXT,
+                  last_decision BIGINT NOT NULL DEFAULT 0,
                   PRIMARY KEY (install_id, app))
                 """,
                 "CREATE INDEX installs_of_user ON installs (user_id, activity)",
@@ -200,6 +219,7 @@ public struct LinkStore {
                 CREATE TABLE persons (
                   user_id TEXT NOT NULL PRIMARY KEY, app TEXT NOT NULL, external_id TEXT, external_key BYTEA,
                   is_erased BIGINT NOT NULL, linked_at BIGINT, created_at BIGINT, barred TEXT, former TEXT,
+                  last_decision BIGINT NOT NULL DEFAULT 0,
                   UNIQUE (app, external_key))
                 """,
                 """
@@ -292,6 +312,7 @@ extension Person: SQLKeyedRecord {
         var text = barred.isEmpty ? nil : barred.map(\.bytes.hex).joined(separator: ",")
         try columns.column("barred", &text)
         try columns.list("former", &former)
+        try columns.lastDecision(&lastDecision)
         guard columns.areRead, let text else { return }
         barred = try text.split(separator: ",").map { (hex) throws(StorageError) in
             guard let bytes = [UInt8](hex: String(hex)) else {

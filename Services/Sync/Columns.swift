@@ -38,6 +38,7 @@ extension Profile: SQLKeyedRecord {
         try columns.column("alias_sources", &aliasSources)
         try columns.numbers("aliased_from", &aliasedFrom)
         try columns.numbers("aliased_into", &aliasedInto)
+        try columns.lastDecision(&lastDecision)
         try columns.column("is_erased", &isErased)
     }
 }
@@ -68,6 +69,7 @@ extension IdentityEntry: SQLKeyedRecord {
         try columns.numbers("holders", &holders)
         try columns.bucket("tokens", "tokens_at", &bucket)
         try columns.column("is_told", &isTold)
+        try columns.lastDecision(&lastDecision)
     }
 }
 
@@ -98,6 +100,7 @@ extension DeviceRecord: SQLKeyedRecord {
         try columns.numbers("users", &users)
         try columns.identities("identities", &identities)
         try columns.column("last_move", &lastMove)
+        try columns.lastDecision(&lastDecision)
         try columns.bucket("tokens", "tokens_at", &bucket)
     }
 }

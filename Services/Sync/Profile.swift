@@ -3,6 +3,7 @@
 import Apps
 public import Contracts
 import Runtime
+public import Storage
 
 /// A user profile: what is known about one person, or about one anonymous visitor.
 public struct Profile: Sendable, Hashable {
@@ -39,6 +40,7 @@ public struct Profile: Sendable, Hashable {
     /// The destinations of aliases whose source this profile is, with whom it goes (S96): not those from before it became
     /// known. Each once.
     public var aliasedInto: [MPID] = []
+    public var lastDecision = LastDecision()
 
     public init(app: AppID, mpid: MPID, seen: Int64) {
         self.app = app

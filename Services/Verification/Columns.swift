@@ -31,6 +31,7 @@ extension Session: SQLKeyedRecord {
         heard = number.flatMap { number in
             heardOf.flatMap { mpid in user.map { DeviceMove(number: number, mpid: mpid, user: $0) } }
         }
+        try columns.lastDecision(&lastDecision)
         var keyID = standing?.keyID
         try columns.column("key_id", &keyID)
         try columns.standing(&standing, keyID: keyID)

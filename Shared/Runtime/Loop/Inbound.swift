@@ -26,6 +26,8 @@ final class AcceptedCommand<Command: Sendable>: Sendable {
     /// As they were sent, but for `replyto` where the app has a topic of its own (``ReplyRule``).
     let attributes: EventAttributes
     let key: CommandKey
+    /// What the inbox knows it by.
+    let stored: StoredKey
     let digest: [UInt8]
     let app: AppSettings
     let principal: Principal
@@ -48,6 +50,7 @@ final class AcceptedCommand<Command: Sendable>: Sendable {
         self.record = record
         self.attributes = attributes
         key = CommandKey(app: app.id, source: SourceID(attributes.source), id: CommandID(attributes.id))
+        stored = StoredKey(key)
         self.digest = digest
         self.app = app
         self.principal = principal
