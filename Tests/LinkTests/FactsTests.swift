@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Contracts
+import Runtime
 import Storage
 import TestKit
 import Testing

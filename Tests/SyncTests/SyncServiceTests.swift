@@ -180,6 +180,7 @@ import WireJSON
             "identity.sync.erase-profile.v1": .userDelete, "identity.sync.forget.v1": .internal,
             "identity.sync.keep-erased.v1": .internal,
             "identity.sync.get-erasure.v1": .userDelete, "identity.sync.get-profile.v1": .support,
+            "identity.sync.facts.v1": .support,
         ]
         #expect(SyncService.inputs.scopes() == scopes)
     }
