@@ -95,9 +95,9 @@ public struct LinkState: ServiceState, Sendable {
     public mutating func chain(_ change: Change, _ chain: inout DecisionChain) {
         switch change {
         case .install(let install):
-            for person in Set([installs[install.key]?.userID, install.userID].compactMap { $0 }).sorted() {
-                persons.chainKnown(person, &chain)
-            }
+            let before = installs[install.key]?.userID
+            if let before { persons.chainKnown(before, &chain) }
+            if let now = install.userID, now != before { persons.chainKnown(now, &chain) }
             installs.chain(install.key, &chain)
         case .person(let person):
             persons.chain(person.key, &chain)
