@@ -72,9 +72,18 @@ public struct GatewayConfiguration: Sendable {
         case (nil, _): throw ConfigurationProblem("GATEWAY_TLS_CERTIFICATE", "is not set, but GATEWAY_TLS_KEY is")
         case (_, nil): throw ConfigurationProblem("GATEWAY_TLS_KEY", "is not set, but GATEWAY_TLS_CERTIFICATE is")
         }
-        guard port == 0 || port != service.httpPort || host != service.httpHost else {
+        try checkPorts()
+    }
+
+    /// Each address that is named serves one thing.
+    private func checkPorts() throws(ConfigurationProblem) {
+        let health = Place(host: service.httpHost, port: service.httpPort, variable: "HTTP_PORT")
+        let places = [health, api] + (admin.map { [$0] } ?? [])
+        for (number, place) in places.enumerated() where place.port != 0 {
+            let other = places.prefix(number).first { $0.port == place.port && $0.host == place.host }
+            guard let other else { continue }
             throw ConfigurationProblem(
-                "GATEWAY_PORT", "is \(port), and so is HTTP_PORT, where health is served; each needs a port of its own")
+                place.variable, "is \(place.port), and so is \(other.variable); each needs a port of its own")
         }
     }
 

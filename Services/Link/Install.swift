@@ -57,6 +57,7 @@ public struct Install: Sendable, Hashable {
     public var isOpen: Bool
     /// Counts the changes of status, person and activity, so that whoever hears of two knows which one is newer.
     public var version: Int64
+    public var lastDecision = LastDecision()
     /// When the present turn began: the linker's, or that of a person without an external id (L45).
     public var turn: Moment?
     /// The moment of the command that brought its person, in milliseconds since 1970 (L77).
@@ -142,5 +143,6 @@ extension Install: SQLKeyedRecord {
         try columns.column("person_since", &personSince)
         turn = began.map { Moment(milliseconds: $0, isBrokers: isBrokers) }
         try columns.list("superseded", &superseded)
+        try columns.lastDecision(&lastDecision)
     }
 }

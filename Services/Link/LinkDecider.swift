@@ -47,6 +47,7 @@ public struct LinkDecider {
         case .unlink(let command): try unlink(command)
         case .changeExternalID(let command): try changeExternalID(command)
         case .answered(let answer): take(answer)
+        case .facts: .facts(context)
         }
     }
 

@@ -27,6 +27,7 @@ public struct LinkService: CommandService {
         .command(MakeInstallActive.self, LinkCommand.makeActive),
         .command(UnlinkUser.self, LinkCommand.unlink),
         .command(ChangeExternalID.self, LinkCommand.changeExternalID),
+        .command(ReadFacts<FactsOf.Link>.self) { .facts($0.query) },
         .reply(from: ["user", "sync"]) { .answered(ForgetAnswer($0)) },
     ]
 
@@ -42,6 +43,10 @@ public struct LinkService: CommandService {
 
     public static func forgetRecorded(in transaction: any SQLTransaction) throws {
         try LinkStore(transaction: transaction).forgetRecorded()
+    }
+
+    public func ids(in command: LinkCommand) -> [String] {
+        [command.installID?.text, command.userID?.text].compactMap(\.self) + command.externalIDs.map(\.text)
     }
 
     public func load(
@@ -211,6 +216,7 @@ public enum LinkCommand: Sendable, Hashable {
     case changeExternalID(ChangeExternalID)
     /// What another service answered to a command of ours.
     case answered(ForgetAnswer)
+    case facts(FactsQuery)
 
     /// The install the command is about, if it is about one.
     var installID: InstallID? {
@@ -223,7 +229,7 @@ public enum LinkCommand: Sendable, Hashable {
         case .setInstallStatus(let command): command.installId
         case .getUser(let query): query.installId
         case .makeActive(let command): command.installId
-        case .eraseUser, .forget, .getErasure, .unlink, .changeExternalID, .answered: nil
+        case .eraseUser, .forget, .getErasure, .unlink, .changeExternalID, .answered, .facts: nil
         }
     }
 
@@ -236,7 +242,7 @@ public enum LinkCommand: Sendable, Hashable {
         case .getUser(let query): query.externalId
         case .changeExternalID(let command): command.newExternalId
         case .registerInstall, .query, .detachInstall, .setInstallStatus, .eraseUser, .getErasure, .makeActive, .unlink,
-            .answered:
+            .answered, .facts:
             nil
         }
     }

@@ -95,6 +95,23 @@ public struct LinkState: ServiceState, Sendable {
 
     mutating func load(_ rows: [RecordedOutcome]) { for row in rows { recorded[row.event] = row } }
 
+    /// An install's decisions are its person's too: of the one that it has, and of the one that it had.
+    public mutating func chain(_ change: Change, _ chain: inout DecisionChain) {
+        switch change {
+        case .install(let install):
+            let before = installs[install.key]?.userID
+            if let before { persons.chainKnown(before, &chain) }
+            if let now = install.userID, now != before { persons.chainKnown(now, &chain) }
+            installs.chain(install.key, &chain)
+        case .person(let person):
+            persons.chain(person.key, &chain)
+            // What it was called is found by nothing else.
+            if let former = persons[person.key]?.externalID, former != person.externalID { chain.mention(former.text) }
+        case .erasure(let erasure): persons.chainKnown(erasure.userID, &chain)
+        case .hold, .released, .late: break
+        }
+    }
+
     public mutating func apply(_ change: Change) {
         switch change {
         case .install(let install): index(install, insteadOf: installs.put(install))
@@ -160,6 +177,7 @@ public struct Person: Sendable, Hashable {
     public var barred: [TextDigest] = []
     /// External ids that it had until support changed them, the latest last (L78).
     var former: [FormerExternalID] = []
+    public var lastDecision = LastDecision()
 
     public init(
         userID: UserID, app: AppID, externalID: ExternalID? = nil, isErased: Bool = false, linkedAt: Int64? = nil,
@@ -197,6 +215,7 @@ public struct LinkStore {
                   model TEXT, os_version TEXT, status TEXT NOT NULL, user_id TEXT, activity TEXT NOT NULL,
                   is_users_first BIGINT NOT NULL, version BIGINT NOT NULL, is_open BIGINT NOT NULL, erased_at BIGINT,
                   turn_began BIGINT, turn_is_brokers BIGINT NOT NULL, person_since BIGINT, superseded TEXT,
+                  last_decision BIGINT NOT NULL DEFAULT 0,
                   PRIMARY KEY (install_id, app))
                 """,
                 "CREATE INDEX installs_of_user ON installs (user_id, activity)",
@@ -204,6 +223,7 @@ public struct LinkStore {
                 CREATE TABLE persons (
                   user_id TEXT NOT NULL PRIMARY KEY, app TEXT NOT NULL, external_id TEXT, external_key BYTEA,
                   is_erased BIGINT NOT NULL, linked_at BIGINT, created_at BIGINT, barred TEXT, former TEXT,
+                  last_decision BIGINT NOT NULL DEFAULT 0,
                   UNIQUE (app, external_key))
                 """,
                 """
@@ -298,6 +318,7 @@ extension Person: SQLKeyedRecord {
         var text = barred.isEmpty ? nil : barred.map(\.bytes.hex).joined(separator: ",")
         try columns.column("barred", &text)
         try columns.list("former", &former)
+        try columns.lastDecision(&lastDecision)
         guard columns.areRead, let text else { return }
         barred = try text.split(separator: ",").map { (hex) throws(StorageError) in
             guard let bytes = [UInt8](hex: String(hex)) else {

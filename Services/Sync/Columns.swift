@@ -39,6 +39,7 @@ extension Profile: SQLKeyedRecord {
         try columns.numbers("aliased_from", &aliasedFrom)
         try columns.numbers("aliased_into", &aliasedInto)
         try barriers(columns)
+        try columns.lastDecision(&lastDecision)
         try columns.column("is_erased", &isErased)
     }
 }
@@ -81,6 +82,7 @@ extension IdentityEntry: SQLKeyedRecord {
         try columns.numbers("holders", &holders)
         try columns.bucket("tokens", "tokens_at", &bucket)
         try columns.column("is_told", &isTold)
+        try columns.lastDecision(&lastDecision)
     }
 }
 
@@ -111,6 +113,7 @@ extension DeviceRecord: SQLKeyedRecord {
         try columns.numbers("users", &users)
         try columns.identities("identities", &identities)
         try columns.column("last_move", &lastMove)
+        try columns.lastDecision(&lastDecision)
         try columns.bucket("tokens", "tokens_at", &bucket)
     }
 }

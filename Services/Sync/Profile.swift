@@ -3,6 +3,7 @@
 import Apps
 public import Contracts
 import Runtime
+public import Storage
 
 /// A user profile: what is known about one person, or about one anonymous visitor.
 public struct Profile: Sendable, Hashable {
@@ -41,6 +42,7 @@ public struct Profile: Sendable, Hashable {
     public var aliasedInto: [MPID] = []
     /// What keeps it and others apart.
     public var barriers: [Barrier] = []
+    public var lastDecision = LastDecision()
 
     public init(app: AppID, mpid: MPID, seen: Int64) {
         self.app = app

@@ -3,6 +3,7 @@
 import Apps
 public import Contracts
 import Runtime
+public import Storage
 
 /// One identity value and the profiles that hold it. Its row is also the lock: whoever relies on who holds a value, or
 /// on nobody holding it, writes the row (docs/decisions/0009-identity-rows.md).
@@ -16,6 +17,7 @@ public struct IdentityEntry: Sendable, Hashable {
     public var bucket: TokenBucket?
     /// Whether a ``ValueTooCommon`` event was published.
     public var isTold: Bool
+    public var lastDecision = LastDecision()
 
     public init(key: Key, holders: [MPID] = [], bucket: TokenBucket? = nil, isTold: Bool = false) {
         self.key = key
@@ -69,6 +71,7 @@ public struct DeviceRecord: Sendable, Hashable {
     /// The number of its last move (S86).
     public var lastMove: Int64 = 0
     public var bucket: TokenBucket?
+    public var lastDecision = LastDecision()
 
     public init(key: Key) { self.key = key }
 

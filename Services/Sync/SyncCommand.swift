@@ -38,6 +38,7 @@ public enum SyncCommand: Sendable, Hashable {
     case unlinked(ExternalIDRemoved)
     /// The reply to a forwarded command.
     case answered(ForwardAnswer)
+    case facts(FactsQuery)
 
     /// The device the command is about, if it names one.
     var deviceID: DeviceID? {
@@ -46,7 +47,7 @@ public enum SyncCommand: Sendable, Hashable {
         case .modify(let command): command.deviceId
         case .getUsers(let command): command.deviceId
         case .alias, .applyAlias, .detach, .allow, .erase, .forget, .keepErased, .getErasure, .getProfile, .linked,
-            .renamed, .unlinked, .answered:
+            .renamed, .unlinked, .answered, .facts:
             nil
         }
     }
@@ -74,7 +75,7 @@ public enum SyncCommand: Sendable, Hashable {
         case .forget(let command):
             command.names.map { Identity(.customerID, IdentityValue($0.text)) }
         // By digests, see ``Wanted``.
-        case .alias, .applyAlias, .allow, .keepErased, .getUsers, .getErasure, .answered: []
+        case .alias, .applyAlias, .allow, .keepErased, .getUsers, .getErasure, .answered, .facts: []
         }
     }
 
@@ -89,7 +90,7 @@ public enum SyncCommand: Sendable, Hashable {
         case .erase(let command): command.mpid.map { [$0] } ?? []
         case .getErasure(let query): [query.mpid]
         case .getProfile(let query): query.mpid.map { [$0] } ?? []
-        case .move, .search, .getUsers, .forget, .keepErased, .linked, .renamed, .unlinked, .answered: []
+        case .move, .search, .getUsers, .forget, .keepErased, .linked, .renamed, .unlinked, .answered, .facts: []
         }
     }
 
@@ -193,7 +194,8 @@ public enum SyncCommand: Sendable, Hashable {
         case .forget(let command): command.userId.map { [$0] } ?? []
         case .keepErased(let command): command.userIds ?? []
         case .answered(let answer): answer.part?.subject.userIds ?? []
-        case .move, .search, .modify, .alias, .applyAlias, .detach, .allow, .getUsers, .erase, .getErasure, .getProfile:
+        case .move, .search, .modify, .alias, .applyAlias, .detach, .allow, .getUsers, .erase, .getErasure, .getProfile,
+            .facts:
             []
         }
     }

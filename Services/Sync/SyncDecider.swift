@@ -40,6 +40,7 @@ public struct SyncDecider {
             case .renamed(let event): try renamed(event)
             case .unlinked(let event): unlinked(event)
             case .answered(let answer): try take(answer)
+            case .facts: .facts(context)
             }
         } catch {
             return Decision(.rejected(error))

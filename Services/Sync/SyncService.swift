@@ -26,6 +26,7 @@ public struct SyncService: CommandService {
         .command(KeepErased.self, SyncCommand.keepErased),
         .command(GetProfileErasure.self, SyncCommand.getErasure),
         .command(GetProfile.self, SyncCommand.getProfile),
+        .command(ReadFacts<FactsOf.Sync>.self) { .facts($0.query) },
         .event(Linked.self, of: "link", SyncCommand.linked),
         .event(ExternalIDChanged.self, of: "link", SyncCommand.renamed),
         .event(ExternalIDRemoved.self, of: "link", SyncCommand.unlinked),
@@ -48,6 +49,11 @@ public struct SyncService: CommandService {
         let settings = EnvironmentSettings(environment)
         let seconds = try settings.integer(.aliasDelay)
         self.init(aliasDelay: .seconds(seconds))
+    }
+
+    public func ids(in command: SyncCommand) -> [String] {
+        (command.deviceID.map { [$0.text] } ?? []) + command.mpids.map(\.description)
+            + command.identities.map(\.value.text)
     }
 
     public func load(

@@ -114,6 +114,28 @@ public struct SyncState: ServiceState, Sendable {
 
     // MARK: Changes
 
+    /// What a value's row tells of is gone with its last holder; who lost it, or an alias, is mentioned.
+    public mutating func chain(_ change: Change, _ chain: inout DecisionChain) {
+        switch change {
+        case .profile(let profile): profiles.chain(profile.key, &chain)
+        case .identity(let entry):
+            if entry.holders.isEmpty {
+                if identities[entry.key]?.holders.isEmpty == false {
+                    chain.mention(entry.key.id.value.text, after: identities.last(entry.key))
+                }
+            } else {
+                identities.chain(entry.key, &chain)
+            }
+        case .device(let device): devices.chain(device.key, &chain)
+        case .release(let key, _): chain.mention(key.id.value.text)
+        case .alias(let alias): chain.mention(alias.key.id.text)
+        case .aliasDone(let key): chain.mention(key.id.text)
+        case .forgotten(let user): chain.mention(user.id.text)
+        case .renamed(let user, _): chain.mention(user.id.text)
+        case .linked, .touch, .erasure, .erasureDone, .certificate, .ignored: break
+        }
+    }
+
     public mutating func apply(_ change: Change) {
         switch change {
         case .profile(let profile): profiles.put(profile)
@@ -159,7 +181,7 @@ public struct SyncStore {
                   link_mpid BIGINT, former_name TEXT, former_since BIGINT, former_until BIGINT, aliased_since BIGINT,
                   alias_windows TEXT NOT NULL, alias_sources BIGINT NOT NULL, aliased_from TEXT NOT NULL,
                   aliased_into TEXT NOT NULL, barred_identities TEXT NOT NULL, barred_pairs TEXT NOT NULL,
-                  PRIMARY KEY (app, mpid))
+                  last_decision BIGINT NOT NULL DEFAULT 0, PRIMARY KEY (app, mpid))
                 """,
                 "CREATE INDEX profiles_of_user ON profiles (app, user_id) WHERE user_id IS NOT NULL",
                 "CREATE INDEX profiles_formerly ON profiles (app, former_name) WHERE former_name IS NOT NULL",
@@ -167,13 +189,14 @@ public struct SyncStore {
                 CREATE TABLE identities (
                   app TEXT NOT NULL, type TEXT NOT NULL, value_key BYTEA NOT NULL, value TEXT NOT NULL,
                   holders TEXT NOT NULL, tokens BIGINT, tokens_at BIGINT, is_told BIGINT NOT NULL,
+                  last_decision BIGINT NOT NULL DEFAULT 0,
                   PRIMARY KEY (app, type, value_key))
                 """,
                 """
                 CREATE TABLE devices (
                   app TEXT NOT NULL, device_id TEXT NOT NULL, current_mpid BIGINT, anonymous_mpid BIGINT,
                   users TEXT NOT NULL, identities TEXT NOT NULL, last_move BIGINT NOT NULL, tokens BIGINT,
-                  tokens_at BIGINT, PRIMARY KEY (app, device_id))
+                  tokens_at BIGINT, last_decision BIGINT NOT NULL DEFAULT 0, PRIMARY KEY (app, device_id))
                 """,
                 "CREATE INDEX devices_of_user ON devices (app, current_mpid) WHERE current_mpid IS NOT NULL",
                 "CREATE INDEX devices_of_anonymous ON devices (app, anonymous_mpid) WHERE anonymous_mpid IS NOT NULL",

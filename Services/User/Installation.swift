@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import Contracts
+public import Storage
 
 /// An install as the user service knows it. One without a record is in the state `none`.
 public struct Installation: Codable, Sendable, Hashable {
@@ -22,6 +23,9 @@ public struct Installation: Codable, Sendable, Hashable {
     public let app: AppID
     public let id: InstallID
     public var state: State
+    public var lastDecision = LastDecision()
+
+    private enum CodingKeys: CodingKey { case app, id, state }
 
     init(app: AppID, id: InstallID, _ state: State) {
         self.app = app

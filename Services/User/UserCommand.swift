@@ -19,6 +19,7 @@ public enum UserCommand: Sendable, Hashable {
     case detached(InstallDetached)
     case externalIDChanged(ExternalIDChanged)
     case externalIDRemoved(ExternalIDRemoved)
+    case facts(FactsQuery)
 
     /// The install that it is about, if it names one.
     var installID: InstallID? {
@@ -32,7 +33,7 @@ public enum UserCommand: Sendable, Hashable {
         case .linked(let event): event.installId
         case .statusChanged(let event): event.installId
         case .detached(let event): event.installId
-        case .requestAuthCode, .answered, .externalIDChanged, .externalIDRemoved, .forget: nil
+        case .requestAuthCode, .answered, .externalIDChanged, .externalIDRemoved, .forget, .facts: nil
         }
     }
 

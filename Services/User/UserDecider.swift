@@ -50,6 +50,7 @@ public struct UserDecider {
         case .detached(let event): heard(of: event.installId) { LinkFacts(event, $0) }
         case .externalIDChanged(let event): forgetCodes(of: event.previousExternalId, until: event.linkedAt)
         case .externalIDRemoved(let event): forgetCodes(of: event.externalId, until: event.unlinkedAt)
+        case .facts: .facts(context)
         case .forget(let command): forget(command)
         }
     }

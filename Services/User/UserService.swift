@@ -21,6 +21,7 @@ public struct UserService: CommandService {
         .command(GetUser.self, UserCommand.get),
         .command(ExpireLinker.self, UserCommand.expireLinker),
         .command(ForgetUser.self, UserCommand.forget),
+        .command(ReadFacts<FactsOf.User>.self) { .facts($0.query) },
         .reply(from: ["link"]) { .answered(LinkAnswer($0)) },
         .event(Linked.self, of: "link", UserCommand.linked),
         .event(InstallStatusChanged.self, of: "link", UserCommand.statusChanged),
@@ -34,6 +35,12 @@ public struct UserService: CommandService {
     static let codesKept: Int64 = 3_600_000
 
     public init() {}
+
+    public func ids(in command: UserCommand) -> [String] {
+        var ids = [command.installID?.text, command.userID?.text].compactMap(\.self)
+        if case .requestAuthCode(let request) = command { ids.append(request.externalId.text) }
+        return ids
+    }
 
     public func load(
         _ commands: [(UserCommand, DecisionContext)], in transaction: any SQLTransaction

@@ -81,6 +81,26 @@ public struct UserState: ServiceState, Sendable {
         erased.formUnion(users)
     }
 
+    /// Users and codes have no chain of their own: what is decided about them is mentioned, but for what an install of the
+    /// user leads to.
+    public mutating func chain(_ change: Change, _ chain: inout DecisionChain) {
+        switch change {
+        case .install(let install):
+            if let former = installs[install.key]?.facts.userID, former != install.facts.userID {
+                chain.mention(former.text, after: installs.last(install.key))
+            }
+            installs.chain(install.key, &chain)
+        case .remove(let key):
+            chain.mention(key.id.text, after: installs.last(key))
+            if let userID = installs[key]?.facts.userID { chain.mention(userID.text, after: installs.last(key)) }
+        case .code(let code):
+            chain.mention(code.externalID.text)
+        case .removeCode: break
+        case .user(let id, let isErased):
+            if isErased { chain.mention(id.text) }
+        }
+    }
+
     public mutating func apply(_ change: Change) {
         switch change {
         case .install(let install):
@@ -128,7 +148,8 @@ public struct UserStore {
                 """
                 CREATE TABLE installations (
                   app TEXT NOT NULL, install_id TEXT NOT NULL, phase TEXT NOT NULL, user_id TEXT, forward_id TEXT,
-                  due_at BIGINT, record TEXT NOT NULL, PRIMARY KEY (app, install_id))
+                  due_at BIGINT, record TEXT NOT NULL,
+                  last_decision BIGINT NOT NULL DEFAULT 0, PRIMARY KEY (app, install_id))
                 """,
                 "CREATE INDEX installations_of_user ON installations (user_id)",
                 "CREATE INDEX installations_of_forward ON installations (forward_id)",
@@ -232,6 +253,7 @@ extension Installation: SQLKeyedRecord {
         try columns.written("forward_id", forward)
         try columns.written("due_at", linkersTurn?.deadline)
         try columns.json("record", &self)
+        try columns.lastDecision(&lastDecision)
     }
 }
 

@@ -35,6 +35,7 @@ extension Session: SQLKeyedRecord {
                 user.map { DeviceMove(number: number, mpid: mpid, user: $0, isDetached: isDetached) }
             }
         }
+        try columns.lastDecision(&lastDecision)
         var keyID = standing?.keyID
         try columns.column("key_id", &keyID)
         try columns.standing(&standing, keyID: keyID)

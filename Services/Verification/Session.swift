@@ -3,7 +3,7 @@
 import Apps
 public import Contracts
 import Runtime
-import Storage
+public import Storage
 
 /// Who uses a device, as far as this service has said (docs/verification.md "Sessions").
 public struct Session: Sendable, Hashable {
@@ -28,6 +28,7 @@ public struct Session: Sendable, Hashable {
     public var move: Int64
     /// A later one, until the logins and logouts on their way are answered (V73).
     public var heard: DeviceMove?
+    public var lastDecision = LastDecision()
 
     public init(
         app: AppID, deviceID: DeviceID, state: VerificationState = .anonymous, mayFileIssues: Bool = true,

@@ -75,6 +75,23 @@ public struct SessionState: ServiceState, Sendable {
 
     mutating func load(erased people: [Scoped<MPID>]) { erased.formUnion(people) }
 
+    public mutating func chain(_ change: Change, _ chain: inout DecisionChain) {
+        switch change {
+        case .session(let session):
+            // Whom the device had, and whom it has.
+            let former = sessions[session.key]?.mpid
+            if former != session.mpid {
+                for mpid in [former, session.mpid] { if let mpid { chain.mention(mpid.description) } }
+            }
+            sessions.chain(session.key, &chain)
+        case .removed(let session): chain.mention(session.deviceID.text, after: sessions.last(session.key))
+        case .began(let saga), .ended(let saga):
+            sessions.chainKnown(Session.Key(app: saga.command.app, id: saga.deviceID), &chain)
+        case .erased(_, let mpids): for mpid in mpids { chain.mention(mpid.description) }
+        case .counted: break
+        }
+    }
+
     public mutating func apply(_ change: Change) {
         switch change {
         case .session(let session):
@@ -111,6 +128,7 @@ public struct VerificationStore {
                   mpid BIGINT, basis BIGINT, key_id TEXT, since BIGINT, number BIGINT NOT NULL, shown BIGINT NOT NULL,
                   moved BIGINT NOT NULL, has_login BIGINT NOT NULL, move BIGINT NOT NULL, heard_move BIGINT,
                   heard_mpid BIGINT, heard_user TEXT, heard_detached BIGINT NOT NULL, asked_at BIGINT NOT NULL DEFAULT 0,
+                  last_decision BIGINT NOT NULL DEFAULT 0,
                   PRIMARY KEY (app, device_id))
                 """,
                 "CREATE INDEX sessions_by_basis ON sessions (app, basis)",

@@ -17,6 +17,7 @@ public enum VerificationCommand: Sendable {
     case synced(SyncAnswer)
     /// The sync service's event: the device's user is another one, or is gone.
     case moved(DeviceID, DeviceMove)
+    case facts(FactsQuery)
 
     /// The device whose session the command is about, if it names one.
     var deviceID: DeviceID? {
@@ -27,7 +28,7 @@ public enum VerificationCommand: Sendable {
         case .getSession(let command): command.deviceId
         case .review(let command): command.deviceId
         case .moved(let device, _): device
-        case .check, .usage, .forget, .synced: nil
+        case .check, .usage, .forget, .synced, .facts: nil
         }
     }
 

@@ -34,6 +34,7 @@ public struct VerificationDecider {
             case .moved(let device, let move): follow(device, move)
             case .check(let command): try check(command)
             case .getSession(let command): show(command)
+            case .facts: .facts(context)
             case .review(let command): review(command)
             case .usage: usage()
             case .forget(let command): forget(command)

@@ -20,6 +20,7 @@ public struct VerificationService: CommandService {
         .command(GetSession.self, VerificationCommand.getSession),
         .command(ReviewSession.self, VerificationCommand.review),
         .command(ForgetSessions.self, VerificationCommand.forget),
+        .command(ReadFacts<FactsOf.Verification>.self) { .facts($0.query) },
         .reply(from: ["sync"]) { .synced(SyncAnswer($0)) },
         .event(CurrentUserChanged.self, of: "sync") { .moved($0.deviceId, DeviceMove($0)) },
         .event(CurrentUserErased.self, of: "sync") { .moved($0.deviceId, DeviceMove($0)) },
@@ -34,6 +35,10 @@ public struct VerificationService: CommandService {
     private let pace = Pace()
 
     public init(counterShard: Int64 = .random(in: 0..<1024)) { self.counterShard = counterShard }
+
+    public func ids(in command: VerificationCommand) -> [String] {
+        (command.deviceID.map { [$0.text] } ?? []) + command.mpids.map(\.description)
+    }
 
     public func load(
         _ commands: [(VerificationCommand, DecisionContext)], in transaction: any SQLTransaction

@@ -57,6 +57,10 @@ extension GoldenTests {
                 result: AllowResult(mpid: .max, allowed: [barrier]))),
         message("command-sync-get-profile", GetProfile(identity: .init(type: "email", value: "a@b.io"))),
         message("command-sync-get-profile-page", GetProfile(mpid: MPID.max, after: "bmV4dA")),
+        message("command-link-facts", ReadFacts<FactsOf.Link>(id: "i1")),
+        message("command-user-facts", ReadFacts<FactsOf.User>(id: "c1", source: "backend")),
+        message("command-sync-facts", ReadFacts<FactsOf.Sync>(id: "a@b.io", page: "AAAA")),
+        message("command-verification-facts", ReadFacts<FactsOf.Verification>(id: "d1")),
         message(
             "event-link-install-chosen",
             InstallStatusChanged(
@@ -93,6 +97,24 @@ extension GoldenTests {
                     aliasedFrom: [MPID.max], aliasedFromCount: 1, name: "Anna", userId: "u1",
                     devices: [.init(deviceId: "d1", isCurrent: true, firstSeen: moment, lastSeen: moment)],
                     deviceCount: 101, next: "bmV4dA", barriers: [barrier], isOrphaned: false, isErased: false))),
+        reply(
+            "reply-link-facts-succeeded",
+            Reply(
+                commandId: "c1", commandType: ReadFacts<FactsOf.Link>.type, commandDigest: digest, status: .succeeded,
+                result: FactsResult(
+                    id: "i1", state: [["kind": "install", "installId": "i1"]],
+                    facts: [
+                        Fact(
+                            service: "link", decidedAt: moment, topic: "identity.link.commands.v1", partition: 3,
+                            offset: 7, type: LinkRequest.type, source: "backend", commandId: "c0",
+                            outcome: "succeeded", result: ["userId": "u1"],
+                            events: [.init(type: "identity.link.linked.v1", data: ["installId": "i1"])]),
+                        Fact(
+                            service: "link", decidedAt: moment, topic: "identity.link.commands.v1", partition: 3,
+                            offset: 5, type: LinkRequest.type, source: "backend", commandId: "c-1",
+                            outcome: "rejected", reason: "INSTALL_NOT_FOUND", message: "no", hasSecret: true,
+                            commands: [.init(type: "identity.user.forget.v1", data: .null)]),
+                    ], next: "AAAA"))),
     ]
 }
 

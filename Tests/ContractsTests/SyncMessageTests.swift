@@ -158,6 +158,7 @@ extension ValidationTests {
             Entry(
                 type: "identity.sync.get-profile.v1", scope: .support,
                 data: ["identity": ["type": "email", "value": "a@b.io"]], subject: "a@b.io"),
+            Entry(type: "identity.sync.facts.v1", scope: .support, data: ["id": "x"], subject: "x"),
         ]
 }
 

@@ -139,6 +139,7 @@ import WireJSON
             Entry(
                 type: "identity.link.change-external-id.v1", scope: .support,
                 data: ["userId": "u", "newExternalId": "x", "author": "a", "reason": "r"], subject: "x"),
+            Entry(type: "identity.link.facts.v1", scope: .support, data: ["id": "x"], subject: "x"),
         ] + syncEntries
 
     @Test(arguments: entries) func catalog(_ entry: Entry) {

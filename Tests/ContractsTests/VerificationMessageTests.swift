@@ -16,6 +16,7 @@ import WireJSON
             ("get-session", .verificationCheck, ["deviceId": "d"], "d"),
             ("review-session", .internal, ["deviceId": "d"], "d"),
             ("forget", .internal, ["mpids": ["-7"], "userIds": [], "emails": []], "-7"),
+            ("facts", .support, ["id": "x"], "x"),
         ]
         let types = commandTypes.filter { CommandType.service(of: $0.name) == "verification" }
         #expect(types.map(\.name) == table.map { "identity.verification.\($0.0).v1" })

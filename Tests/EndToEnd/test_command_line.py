@@ -31,7 +31,7 @@ from identitybus_testkit.databases import PostgresServer
 from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.fakes import FakeBroker, Refusing, closing
 from identitybus_testkit.places import REPOSITORY, binary, clean_environment
-from identitybus_testkit.secrets import leaks
+from identitybus_testkit.secrets import INTERNAL_KEY, leaks
 from identitybus_testkit.up import tool
 from identitybus_testkit.waiting import until
 
@@ -231,7 +231,10 @@ def test_errors_of_the_other_commands(shell: dict[str, str], tmp_path: Path, dep
     login = ("--app", "demo", "--apps", str(deployment.apps_file))
     is_problem(tool("derive-keys", "--for", "gateway", environment={}), 78, "IDENTITYBUS_INTERNAL_KEY is not set")
     is_problem(tool("salts", *nothing, environment={}), 78, "no store", "DATABASE_URL", "--data-dir")
-    is_problem(tool("explain", "x", "--app", "demo", *nothing, environment={}), 78, "no store", "DATABASE_URL")
+    is_problem(tool("explain", "x", *login, *nothing, environment={}), 78, "the internal key is not known")
+    is_problem(
+        tool("explain", "x", *login, *nothing, environment={"IDENTITYBUS_INTERNAL_KEY": INTERNAL_KEY}), 78,
+        "no broker is named")
     is_problem(tool("rekey", *login, *nothing, environment={}), 78, "no store of the sync service")
     is_problem(tool("token", *login, environment={}), 64, "--user-id or --user-email")
     is_problem(tool("verify-token", *login, "A" * 43, environment={}), 64, "--user-id or --user-email")
@@ -244,10 +247,11 @@ def test_errors_of_the_other_commands(shell: dict[str, str], tmp_path: Path, dep
 
 
 def test_explain_tells_a_wrong_app_from_an_unknown_id(deployment: Deployment) -> None:
-    folder = deployment.database.environment()["DATA_DIR"]
-    place = ("--data-dir", folder, "--apps", str(deployment.apps_file))
-    is_problem(tool("explain", "nobody", "--app", "demo", *place, environment={}), 3, "nobody", "dead letters")
-    is_problem(tool("explain", "nobody", "--app", "nope", *place, environment={}), 64, "has no app nope")
+    shell = deployment.environment()
+    is_problem(tool("explain", "nobody", "--app", "nope", environment=shell), 64, "has no app nope")
+    # Only the link service runs.
+    told = tool("explain", "nobody", "--app", "demo", "--wait", "2", environment=shell)
+    assert told.returncode == 4 and "from: sync, user, verification. What they know is missing" in told.stderr, told
 
 
 @pytest.mark.parametrize(("url", "status", "parts"), [
@@ -259,7 +263,7 @@ def test_explain_tells_a_wrong_app_from_an_unknown_id(deployment: Deployment) ->
     ("mysql://me:a-password@127.0.0.1/x", 78, ("DATABASE_URL",)),
 ])
 def test_a_database_that_is_not_there(url: str, status: int, parts: tuple[str, ...]) -> None:
-    answer = tool("explain", "x", "--app", "demo", environment={"DATABASE_URL": url})
+    answer = tool("salts", environment={"DATABASE_URL": url})
     is_problem(answer, status, *parts)
     assert "a-password" not in answer.stderr and "\t" not in answer.stderr and "\\t" not in answer.stderr
     assert len(answer.stderr.splitlines()) == 2 and "Is the server running" not in answer.stderr
@@ -267,15 +271,15 @@ def test_a_database_that_is_not_there(url: str, status: int, parts: tuple[str, .
 
 def test_a_database_that_says_no(postgres: PostgresServer) -> None:
     """It is not there, has no store, or does not let this user look. Whoever only looks changes nothing."""
-    def explain(url: str) -> subprocess.CompletedProcess[str]:
-        return tool("explain", "x", "--app", "demo", environment={"DATABASE_URL": url})
+    def salts(url: str) -> subprocess.CompletedProcess[str]:
+        return tool("salts", environment={"DATABASE_URL": url})
 
     database = postgres.new_database()
-    is_problem(explain(re.sub(r"/[^/]*$", "/no-such-database", database.url)), 78, "no-such-database",
+    is_problem(salts(re.sub(r"/[^/]*$", "/no-such-database", database.url)), 78, "no-such-database",
                "Check the name of the database in DATABASE_URL, or make it: CREATE DATABASE.")
-    is_problem(explain(re.sub("//.*@", "//nobody:a-password@", database.url)), 77, 'role "nobody" does not exist',
+    is_problem(salts(re.sub("//.*@", "//nobody:a-password@", database.url)), 77, 'role "nobody" does not exist',
                "Check the user and the password of DATABASE_URL")
-    is_problem(explain(database.url), 78, "no store in the database of DATABASE_URL", "DATABASE_SCHEMA_PREFIX")
+    is_problem(salts(database.url), 78, "no store with a salt in the database of DATABASE_URL", "DATABASE_SCHEMA_PREFIX")
     schemas = "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'identity%'"
     stranger = fresh("stranger").replace("-", "_")
     with psycopg.connect(database.url, autocommit=True) as connection:
@@ -285,7 +289,7 @@ def test_a_database_that_says_no(postgres: PostgresServer) -> None:
         try:
             place = urlsplit(database.url)
             url = urlunsplit(place._replace(netloc=f"{stranger}:a-password@{place.netloc.rpartition('@')[2]}"))
-            is_problem(explain(url), 77, f"{stranger} may not read the schema identity_link", "GRANT")
+            is_problem(salts(url), 77, f"{stranger} may not read the schema identity_link", "GRANT")
         finally:
             connection.execute(f"DROP ROLE {stranger}")  # type: ignore[arg-type]
 
@@ -297,9 +301,9 @@ def test_a_table_that_somebody_locks_is_named_with_who_does(
     service = make_deployment(database=database).service().start().wait_ready()
     service.stop()
     with psycopg.connect(database.url, application_name="a backup") as other:
-        other.execute("LOCK TABLE identity_link.installs")
-        is_problem(tool("explain", "x", "--app", "demo", environment={"DATABASE_URL": database.url}), 69,
-                   f"identity_link.installs is locked by session {other.info.backend_pid} (a backup of ",
+        other.execute("LOCK TABLE identity_link.salt")
+        is_problem(tool("salts", environment={"DATABASE_URL": database.url}), 69,
+                   f"identity_link.salt is locked by session {other.info.backend_pid} (a backup of ",
                    f"Wait until it is done, or end it: SELECT pg_terminate_backend({other.info.backend_pid})")
 
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`identitybus explain`: from any id to all others, beside running services, on both engines."""
+"""`identitybus explain`: from any id to all others, over Kafka, with both engines."""
 
+import json
 import subprocess
+from collections.abc import Callable
 
 import pytest
 
@@ -16,8 +18,8 @@ from identitybus_testkit.waiting import until
 class Story:
     """One person of the app `fromlinks`: linked, logged in on a device, with a changed e-mail."""
 
-    def __init__(self, deployment: Deployment, link: Service) -> None:
-        self.deployment, self.link = deployment, link
+    def __init__(self, deployment: Deployment, services: dict[str, Service]) -> None:
+        self.deployment, self.services = deployment, services
         bus = deployment.bus
         self.install, self.customer, self.device = fresh("install"), fresh("customer"), fresh("device")
         self.email, self.old_email = fresh("new@x.io"), fresh("old@x.io")
@@ -35,17 +37,20 @@ class Story:
         bus.ask(c.sync("login", fresh("device"), {"customerid": self.stranger}, app))
 
     def explain(self, id: str, app: str = "fromlinks", *more: str) -> subprocess.CompletedProcess[str]:
-        environment = clean_environment() | self.deployment.database.environment()
-        environment["IDENTITYBUS_APPS"] = str(self.deployment.apps_file)
-        folder = environment.pop("DATA_DIR", "/nowhere")
+        environment = clean_environment() | self.deployment.environment()
+        environment.pop("DATABASE_URL", None)
         return subprocess.run(
-            [binary("identitybus"), "explain", f"--data-dir={folder}", f"--app={app}", *more, "--", id],
-            env=environment, capture_output=True, text=True, timeout=60)
+            [binary("identitybus"), "explain", f"--app={app}", *more, "--", id], env=environment, capture_output=True, text=True, timeout=60)
 
 
-@pytest.fixture(scope="module")
-def story(sync: Deployment) -> Story:
-    return Story(sync, sync.service("link").start().wait_ready())
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def story(request: pytest.FixtureRequest, make_deployment: Callable[..., Deployment]) -> Story:
+    names = ("link", "user", "sync", "verification")
+    deployment = make_deployment(request.param, services=names)
+    services = {name: deployment.service(name, ALIAS_DELAY="0").start() for name in names}
+    for service in services.values():
+        service.wait_ready()
+    return Story(deployment, services)
 
 
 @pytest.mark.parametrize("name", ["install", "customer", "user", "mpid", "email", "device"])
@@ -71,7 +76,7 @@ def test_what_is_not_known(story: Story) -> None:
     assert story.explain(story.mpid, "nope").returncode == 64, "there is no such app"
     assert story.explain("").returncode == 64
     limited = story.explain(story.mpid, "fromlinks", "--limit=1").stdout
-    assert "(1 command," in limited and "sync.modify" in limited
+    assert "(1 decision," in limited and "sync.modify" in limited
 
 
 def test_what_others_wrote_does_not_steer_the_terminal(story: Story) -> None:
@@ -94,11 +99,44 @@ def test_a_context_that_would_is_refused(story: Story, context: str) -> None:
     assert kept["result"]["context"] == "Ren\u00e9"
 
 
-def test_what_is_carried_over_is_told_once(story: Story) -> None:
-    """It stands in two generations of the inbox until the older one goes."""
-    before = story.explain(story.user).stdout
-    assert "link.request  succeeded" in before
-    assert story.link.stop() == 0
-    story.deployment.database.execute("INSERT INTO inbox_0 SELECT * FROM inbox_1", service="link")
-    assert story.explain(story.user).stdout == before
-    story.link.start().wait_ready()
+def test_a_command_that_was_answered_with_a_secret(story: Story) -> None:
+    """Its answer stands sealed in the store; who it was for is found all the same."""
+    asked = c.request_code(story.customer, app="fromlinks")
+    code = story.deployment.bus.ask(asked)["result"]["authenticationCode"]
+    for id, more in ((asked.id, ("--source", asked.source)), (story.customer, ())):
+        answer = story.explain(id, "fromlinks", *more)
+        assert answer.returncode == 0, answer.stderr
+        assert "user.request-auth-code  succeeded" in answer.stdout and "which is not shown" in answer.stdout
+        assert code not in answer.stdout
+
+
+def test_refusals_are_told(story: Story) -> None:
+    install = fresh("never")
+    refused = story.deployment.bus.ask(c.request(install, story.customer, app="fromlinks"))
+    assert refused["reason"] == "INSTALL_NOT_FOUND"
+    for id in (install, story.customer):
+        assert "link.request  rejected INSTALL_NOT_FOUND" in story.explain(id).stdout
+
+
+def test_for_programs_and_for_engineers(story: Story) -> None:
+    lines = [json.loads(line) for line in story.explain(story.mpid, "fromlinks", "--json").stdout.splitlines()]
+    rows = [line["row"] for line in lines if line["kind"] == "row"]
+    assert any(row["kind"] == "profile" and row["mpid"] == story.mpid for row in rows)
+    decisions = [line["decision"] for line in lines if line["kind"] == "decision"]
+    assert {fact["service"] for fact in decisions} >= {"link", "sync"}
+    assert [fact["decidedAt"] for fact in decisions] == sorted(fact["decidedAt"] for fact in decisions)
+    assert "sync.commands.v1/" in story.explain(story.mpid, "fromlinks", "--verbose").stdout
+
+
+def test_who_may_ask(story: Story) -> None:
+    """A key without the scope is refused, and nothing is told."""
+    answer = story.explain(story.mpid, "fromlinks", "--key-id=fromlinks-backend")
+    assert answer.returncode == 3 and "INSUFFICIENT_SCOPE" in answer.stderr and not answer.stdout
+
+
+def test_a_service_that_does_not_answer_is_named(story: Story) -> None:
+    assert story.services["verification"].stop() == 0
+    answer = story.explain(story.mpid, "fromlinks", "--wait=3")
+    assert answer.returncode == 4 and "from: verification" in answer.stderr
+    assert story.email in answer.stdout
+    story.services["verification"].start().wait_ready()

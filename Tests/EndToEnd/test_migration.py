@@ -201,11 +201,9 @@ def new() -> list[Command]:
 
 
 def explained(deployment: Deployment, kept: Kept) -> None:
-    environment = clean_environment() | deployment.database.environment()
-    folder = environment.pop("DATA_DIR", "/nowhere")
     answer = subprocess.run(
-        [binary("identitybus"), "explain", f"--data-dir={folder}", f"--app={APP}", "--", kept.names["ada-phone"]],
-        env=environment, capture_output=True, text=True, timeout=60)
+        [binary("identitybus"), "explain", f"--app={APP}", "--", kept.names["ada-phone"]],
+        env=clean_environment() | deployment.environment(), capture_output=True, text=True, timeout=60)
     assert answer.returncode == 0, answer.stderr
     for part in (*(kept.names[name] for name in ("ada", "ada-user", "ada-tablet", "ada-mpid")), "link.request  succeeded"):
         assert part in answer.stdout, (part, answer.stdout)

@@ -355,7 +355,7 @@ def test_operate_a_database_url_that_is_none(rest: str, words: str, make_deploym
     service = deployment.service(DATABASE_URL=url)
     assert service.start().wait(30) == 78
     tool = subprocess.run(
-        [binary("identitybus"), "explain", "--app=demo", "x"], env=clean_environment() | {"DATABASE_URL": url},
+        [binary("identitybus"), "salts"], env=clean_environment() | {"DATABASE_URL": url},
         capture_output=True, text=True, timeout=30)
     assert tool.returncode == 78, tool
     for said in (service.text, tool.stderr):

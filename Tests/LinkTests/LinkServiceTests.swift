@@ -252,7 +252,7 @@ import WireJSON
             "identity.link.erase-user.v1": .userDelete, "identity.link.forget.v1": .internal,
             "identity.link.get-erasure.v1": .userDelete, "identity.link.get-user.v1": .support,
             "identity.link.make-active.v1": .support, "identity.link.unlink-user.v1": .support,
-            "identity.link.change-external-id.v1": .support,
+            "identity.link.change-external-id.v1": .support, "identity.link.facts.v1": .support,
         ]
         #expect(LinkService.inputs.scopes() == scopes)
     }

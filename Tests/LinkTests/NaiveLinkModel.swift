@@ -141,6 +141,7 @@ struct NaiveLinkModel {
         case .makeActive(let command): return makeActive(command)
         case .unlink(let command): return unlink(command)
         case .changeExternalID(let command): return rename(command, linkingIsOn: linkingIsOn)
+        case .facts: return (.noted, [])
         case .answered(let answer):
             take(answer, app: app)
             return (.noted, [])

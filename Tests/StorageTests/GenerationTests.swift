@@ -194,7 +194,7 @@ import Testing
         let database = try store.openMigrated()
         try database.transaction { transaction in
             try transaction.executeEach(
-                "INSERT INTO inbox_0 VALUES (1, 1, 1, 1, 0, 1, $1, $2, $3)",
+                "INSERT INTO inbox_0 VALUES (1, 1, 1, 1, 0, 1, $1, $2, $3, $1)",
                 (0..<5000).map { number in
                     let bytes = withUnsafeBytes(of: Int64(number).bigEndian) { Array($0) }
                     return [.blob(bytes + bytes), .blob(bytes + bytes), .blob([UInt8](repeating: 1, count: 200))]

@@ -54,7 +54,7 @@ import Testing
         let keys = rows.compactMap(\.key)
         let found = try database.transaction { try Inbox.find(keys + [missing] + keys.prefix(3), in: $0) }
         #expect(found.commands == Dictionary(uniqueKeysWithValues: zip(keys, rows.map(Self.known))))
-        #expect(try database.transaction { try Inbox.find([], in: $0) }.commands.isEmpty)
+        #expect(try database.transaction { try Inbox.find([] as [CommandKey], in: $0) }.commands.isEmpty)
         // The three parts of a key are kept apart.
         for shifted in [
             CommandKey(app: "appsource", source: "", id: keys[0].id),
@@ -144,7 +144,7 @@ import Testing
             try batch.transaction { transaction in
                 _ = try transaction.query("SELECT 1 FROM progress")
                 try keeper.transaction { _ = try $0.execute("UPDATE inbox_state SET newest = newest + 1") }
-                _ = try Inbox.find([], in: transaction)
+                _ = try Inbox.find([] as [CommandKey], in: transaction)
             }
         }
         #expect(error?.kind == .conflict)

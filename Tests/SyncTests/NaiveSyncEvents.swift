@@ -137,7 +137,7 @@ extension SyncCommand {
         case .erase, .keepErased, .answered: .erase
         case .forget: .forget
         case .linked, .renamed, .unlinked: .link
-        case .search, .alias, .applyAlias, .getUsers, .getErasure, .getProfile: nil
+        case .search, .alias, .applyAlias, .getUsers, .getErasure, .getProfile, .facts: nil
         }
     }
 }

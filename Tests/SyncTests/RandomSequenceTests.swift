@@ -222,6 +222,7 @@ import Testing
                 guard let gone = model.certificates[query.mpid] else { return .rejected(.notFoundError) }
                 return .certificate(gone)
             case .getProfile(let query): return .profile(try model.look(for: query))
+            case .facts: return .noted
             case .getUsers(let command): return .users(try model.users(command.deviceId))
             case .answered(let answer):
                 model.take(answer, newMPID: newMPID, context)

@@ -228,7 +228,8 @@ import WireJSON
         let scopes: [String: Scope] = [
             "identity.user.request-auth-code.v1": .userLink, "identity.user.create.v1": .sdk,
             "identity.user.link.v1": .sdk, "identity.user.confirm-link.v1": .sdk, "identity.user.reset.v1": .sdk,
-            "identity.user.get.v1": .sdk, "identity.user.expire-linker.v1": .internal,
+            "identity.user.get.v1": .sdk, "identity.user.facts.v1": .support,
+            "identity.user.expire-linker.v1": .internal,
             "identity.user.forget.v1": .internal,
         ]
         #expect(UserService.inputs.scopes() == scopes)

@@ -3,6 +3,7 @@
 import Apps
 import ArgumentParser
 import Contracts
+import Foundation
 import Observability
 import Supervision
 import WireJSON
@@ -12,55 +13,106 @@ struct ExplainCommand: ParsableCommand {
         commandName: "explain",
         abstract: "Walks from any id to all others, and tells how it came to be so.",
         discussion: """
-            Takes an install, an external id, a userId, an MPID, an e-mail or another identity value, or a device. \
-            Prints what the services' stores hold about it now, then the commands that led there, the oldest first, \
-            each with its outcome, its events and the rule that decided. Reads the stores of $DATABASE_URL, or without \
-            it those under --data-dir; it never writes. What it prints is personal data. Exit status 3: nothing is known.
+            Takes an install, an external id, a userId, an MPID, an e-mail or another identity value, a device, or the id \
+            of a command. Asks the services over Kafka, from any machine, with a key that has the scope `support`. Prints \
+            what they hold about it now, then the decisions that led there, the oldest first, each with its outcome, its \
+            events and the rule that decided. Nothing is changed. What it prints is personal data. Exit status 3: nothing \
+            is known; 4: a service did not answer, and what it knows is missing.
             """)
 
     @Argument(help: "The id.")
     var id: String
 
     @Option(help: "The app.")
-    var app: String
+    var app: AppID
 
-    @Option(parsing: .unconditional, help: "How many commands to show, the newest ones.", transform: parsedCount)
+    @Option(
+        help: """
+            The API key to ask with. Default: the app's first one with the scope `support`, else `internal`, which signs as \
+            the services do.
+            """)
+    var keyId: KeyID?
+
+    @Option(
+        help: """
+            Of a command's id: the source that it was sent with. Default: those of the gateway and `identitybus send`.
+            """)
+    var source: SourceID?
+
+    @Option(parsing: .unconditional, help: "How many decisions to show, the newest ones.", transform: parsedCount)
     var limit = 50
 
-    @Flag(help: "Print one JSON line for each fact and each command.")
+    @Option(
+        parsing: .unconditional, help: "Seconds to wait for each of the services' answers.", transform: parsedSeconds)
+    var wait = 10.0
+
+    @Flag(help: "Print one JSON line for each row and each decision.")
     var json = false
 
-    @OptionGroup var files: DeploymentFiles
+    @Flag(name: .shortAndLong, help: "Show where each record stands, and the commands between the services.")
+    var verbose = false
+
+    @OptionGroup var deployment: Deployment
 
     func validate() throws {
         guard !id.isEmpty else { throw ValidationError("the id is empty") }
     }
 
     func run() throws {
-        let places = try Stores(files.folder)
-        let stores = try places.readers()
-        guard !stores.isEmpty else { throw places.missing("no store") }
-        var walk = IdentityWalk(app: app, stores: stores)
-        try walk.start(from: id)
-        let story = try InboxStory(app: app, stores: stores).tell(walk.ids, limit: limit)
-        guard !walk.facts.isEmpty || !story.isEmpty else {
-            // A mistyped app is no unknown id.
-            try files.apps.refuseUnknown(AppID(app))
+        // A mistyped app is no unknown id.
+        try deployment.refuseUnknown(app)
+        let interruption = Interruption()
+        let inquiry = try FactsInquiry(
+            deployment, app: app, keyID: try key(), patience: .seconds(wait)
+        ) { interruption.isRequested }
+        defer { inquiry.close() }
+        var walk = IdentityWalk(limit: limit)
+        try walk.start(from: id, source: source, inquiry)
+        guard !walk.rows.isEmpty || !walk.decisions.isEmpty || !walk.silent.isEmpty else {
             throw Problem(
                 .refused, "app \(app) knows nothing of \(id).",
-                "Commands that were refused before they reached a store are dead letters: "
-                    + "identitybus watch --from-beginning --until now --app \(app) --topic '*.dlq.v1'")
+                "Commands that were refused before a service decided them are dead letters, which were not searched: "
+                    + "identitybus dlq list --app \(app) --each")
         }
-        if json {
-            for fact in walk.facts { say(json: ["kind": "fact", "text": .string(fact)]) }
-            for command in story {
-                say(json: ["kind": "command", "lines": .array(command.lines.map { .string($0) })])
-            }
-            return
-        }
+        if json { tellPrograms(walk) } else { tellPeople(walk) }
+        guard walk.silent.isEmpty else { throw silence(walk) }
+    }
+
+    private func key() throws -> KeyID {
+        if let keyId { return keyId }
+        let keys = (try? deployment.app(app).keys) ?? [:]
+        return keys.filter { $0.value.scopes.contains(.support) }.keys.min() ?? KeyID(Signature.internalKeyID)
+    }
+
+    private func silence(_ walk: IdentityWalk) -> Problem {
+        let names = walk.silent.sorted().joined(separator: ", ")
+        return Problem(
+            .unanswered, "no answer within \(wait.formatted()) s from: \(names). What they know is missing.",
+            "Do they run? identitybus doctor")
+    }
+
+    private func tellPeople(_ walk: IdentityWalk) {
         say("NOW")
-        for fact in walk.facts { say("  \(fact.harmless)") }
-        say("\nHOW IT CAME TO BE  (\(story.count) command\(story.count == 1 ? "" : "s"), oldest first)")
-        for line in story.flatMap(\.lines) { say("  \(line.harmless)") }
+        for row in walk.rows { say("  \(FactLines.text(row).harmless)") }
+        let count = walk.decisions.count
+        say("\nHOW IT CAME TO BE  (\(count) decision\(count == 1 ? "" : "s"), oldest first)")
+        for decision in walk.decisions {
+            for line in FactLines.lines(decision, isVerbose: verbose) { say("  \(line.harmless)") }
+        }
+        if walk.hasMore { say("  Older decisions are not shown: --limit \(2 * limit) shows more.") }
+        say("Dead letters were not searched: identitybus dlq list --app \(app) --each".harmless)
+    }
+
+    private func tellPrograms(_ walk: IdentityWalk) {
+        for row in walk.rows {
+            say(json: ["kind": "row", "service": .string(row.service), "row": row.value])
+        }
+        for decision in walk.decisions {
+            guard let bytes = try? WireJSONEncoder().encode(decision), let value = try? JSONValue(parsing: bytes) else {
+                continue
+            }
+            say(json: ["kind": "decision", "decision": value])
+        }
+        for service in walk.silent.sorted() { say(json: ["kind": "silent", "service": .string(service)]) }
     }
 }

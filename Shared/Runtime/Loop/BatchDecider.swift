@@ -35,7 +35,7 @@ struct BatchDecider<Service: CommandService> {
         _ batch: [Inbound<Service.Command>], in transaction: any SQLTransaction, now: Timestamp
     ) throws -> [Entry] {
         let accepted = batch.compactMap { $0.accepted }
-        let found = try Inbox.find(accepted.map { $0.key }, in: transaction)
+        let found = try Inbox.find(accepted.map { ($0.key, $0.stored) }, in: transaction)
         let known = found.commands
         let fresh = accepted.compactMap { command -> (Service.Command, DecisionContext)? in
             guard known[command.key] == nil, command.triedFor == nil, case .success(let body) = command.body else {
@@ -47,8 +47,12 @@ struct BatchDecider<Service: CommandService> {
         let isInDoubt = accepted.contains { $0.isTooOldToTell }
         let batch = isInDoubt ? batch.map { withoutDoubt($0, known) } : batch
         let again = repeatedKeys(accepted)
-        let decisions = decide(batch, known, again, &state, now)
+        var chains = Chains(count: batch.count)
+        let facts = try facts(fresh, in: transaction)
+        let decisions = decide(batch, known, again, facts, &state, &chains, now)
         try service.save(state, in: transaction)
+        try Mentions.append(
+            chains.mentions(secrets, now), generation: found.generation, in: transaction)
         let dryRuns = try dryRuns(batch, decisions, in: transaction, now)
         var settled: [CommandKey] = []
         for place in batch.indices {
@@ -58,7 +62,7 @@ struct BatchDecider<Service: CommandService> {
             settled += decision.settlements.map(\.command)
         }
         var replies = try Replies(known: known, settled: settled, vault: vault, in: transaction)
-        let entries = try write(batch, decisions, dryRuns, known, again, &replies, now) { entries in
+        let entries = try write(batch, decisions, chains, dryRuns, known, again, &replies, now) { entries in
             let rows = try entries.map { try $0.inboxRow(now: now, decider: number, vault: vault) }
             try Inbox.append(rows, generation: found.generation, in: transaction)
             try Outbox.append(try entries.compactMap { try $0.outboxRow(vault: vault) }, in: transaction)
@@ -86,6 +90,21 @@ struct BatchDecider<Service: CommandService> {
                 answer: Refusal.Answer(command, rejection)))
     }
 
+    /// What is asked about ids, answered from the store as it is before the batch.
+    private func facts(
+        _ fresh: [(Service.Command, DecisionContext)], in transaction: any SQLTransaction
+    ) throws -> [CommandKey: Result<FactsResult, Rejection>] {
+        var facts: [CommandKey: Result<FactsResult, Rejection>] = [:]
+        for (command, context) in fresh {
+            guard let query = Service.question(command) else { continue }
+            let subject = try service.facts(about: query.id, of: context.app, in: transaction)
+            facts[context.command] = try FactsReader(
+                service: Service.name, app: context.app.id, secrets: secrets, transaction: transaction
+            ).read(query, subject)
+        }
+        return facts
+    }
+
     // MARK: Deciding
 
     /// The commands that stand in the batch more than once, which few do: nothing has to be noted for the others.
@@ -100,26 +119,49 @@ struct BatchDecider<Service: CommandService> {
     ///   before.
     private func decide(
         _ batch: [Inbound<Service.Command>], _ known: [CommandKey: KnownCommand], _ again: Set<CommandKey>,
-        _ state: inout Service.State, _ now: Timestamp
+        _ facts: [CommandKey: Result<FactsResult, Rejection>], _ state: inout Service.State, _ chains: inout Chains,
+        _ now: Timestamp
     ) -> [Decided?] {
         var decided = Set(known.keys)
-        return batch.map { inbound in
-            guard let command = inbound.accepted, command.triedFor == nil, !decided.contains(command.key) else {
+        return batch.indices.map { place in
+            guard let command = batch[place].accepted, command.triedFor == nil, !decided.contains(command.key) else {
                 return nil
             }
-            let decision = decide(command, state, now)
+            let decision = decide(command, state, now, facts: facts.isEmpty ? nil : facts[command.key])
             if command.isDryRun { return decision }
             if again.contains(command.key) { decided.insert(command.key) }
-            for change in decision.changes { state.apply(change) }
+            var chain = DecisionChain(command.stored)
+            for change in decision.changes {
+                state.chain(change, &chain)
+                state.apply(change)
+            }
+            if chain.isEmpty { mention(command, decision, &chain) }
+            chains.note(chain, at: place, of: command.key.app)
             return decision
         }
     }
 
-    func decide(_ command: Command, _ state: Service.State, _ now: Timestamp) -> Decided {
+    /// A refusal changes nothing: it is found from what the command names, whether that is known or not.
+    private func mention(_ command: Command, _ decision: Decided, _ chain: inout DecisionChain) {
+        switch decision.outcome {
+        case .rejected, .expired: break
+        case .succeeded, .pending, .begun, .noted: return
+        }
+        guard command.isCommand else { return }
+        if let subject = command.attributes.subject { chain.mention(subject) }
+        if case .success(let body) = command.body { service.ids(in: body).forEach { chain.mention($0) } }
+    }
+
+    func decide(
+        _ command: Command, _ state: Service.State, _ now: Timestamp, facts: Result<FactsResult, Rejection>? = nil
+    ) -> Decided {
         if let expiry = command.expiry, expiry <= time(of: command, now) { return Decision(.expired) }
         switch command.body {
         case .failure(let rejection): return Decision(.rejected(rejection))
-        case .success(let body): return service.decide(body, state, context(of: command, now))
+        case .success(let body):
+            var context = context(of: command, now)
+            context.facts = facts
+            return service.decide(body, state, context)
         }
     }
 
@@ -130,7 +172,7 @@ struct BatchDecider<Service: CommandService> {
 
     /// - Parameter store: is given the entries in pieces, so that PostgreSQL stores one while the next is written.
     private func write(
-        _ batch: [Inbound<Service.Command>], _ decisions: [Decided?], _ dryRuns: [Int: Entry],
+        _ batch: [Inbound<Service.Command>], _ decisions: [Decided?], _ chains: Chains, _ dryRuns: [Int: Entry],
         _ known: [CommandKey: KnownCommand], _ again: Set<CommandKey>, _ replies: inout Replies, _ now: Timestamp,
         store: (ArraySlice<Entry>) throws -> Void
     ) throws -> [Entry] {
@@ -152,6 +194,7 @@ struct BatchDecider<Service: CommandService> {
                 break
             case (.accepted(let command), let decision?):
                 let (entry, answer) = try entry(command, decision, &replies, now)
+                entry.before = chains.before[place]
                 entries.append(entry)
                 if again.contains(command.key) {
                     digests[command.key] = command.keptDigest
@@ -212,7 +255,9 @@ struct BatchDecider<Service: CommandService> {
         let entry = entry(command, decision.outcome.verdict, decision.outcome.reason, messages)
         // An answer that nobody waits for: in a store that was put back, who asks may be decided behind it, and is
         // answered the same, by the same id.
-        if command.answers == nil || !decision.changes.isEmpty { entry.key = command.key }
+        if command.answers == nil || !decision.changes.isEmpty {
+            (entry.key, entry.stored) = (command.key, command.stored)
+        }
         entry.digest = command.digest
         entry.receipt = Receipt(
             of: command.attributes, app: command.key.app.text, reason: entry.reason, messages: messages,
@@ -313,122 +358,4 @@ struct BatchDecider<Service: CommandService> {
 extension AcceptedCommand {
     /// As much of the digest as the inbox keeps.
     fileprivate var keptDigest: [UInt8] { Array(digest.prefix(Inbox.digestByteCount)) }
-}
-
-/// The answers that a batch needs: those given before to commands that come again, and the sagas that it begins or
-/// settles. A value inside one transaction.
-struct Replies {
-    private let vault: OutboxVault
-    private let known: [CommandKey: KnownCommand]
-    /// What this batch answered.
-    private var answers: [CommandKey: OutboxRecord] = [:]
-    private var sagas: [CommandKey: Saga]
-    private var changed: Set<CommandKey> = []
-    /// The commands that this batch sends on to other services.
-    private(set) var forwards: [(app: AppID, id: CommandID, message: OutboxRecord)] = []
-    /// The forwards that this batch reads the answer to.
-    private(set) var answered: [(app: AppID, id: CommandID)] = []
-
-    /// Loads the sagas in question. One round trip, none when there are no sagas.
-    init(
-        known: [CommandKey: KnownCommand], settled: [CommandKey], vault: OutboxVault, in transaction: any SQLTransaction
-    ) throws {
-        self.vault = vault
-        self.known = known
-        let pending = known.filter { $0.value.verdict == .pending }.keys
-        let wanted = Set(settled).union(pending)
-        sagas = wanted.isEmpty ? [:] : try Sagas.find(Array(wanted), in: transaction)
-    }
-
-    /// - Parameter answer: nil when nobody waits for one.
-    mutating func remember(_ answer: OutboxRecord?, to command: CommandKey) {
-        answers[command] = answer
-    }
-
-    mutating func begin(_ saga: Saga) {
-        sagas[saga.key] = saga
-        changed.insert(saga.key)
-    }
-
-    mutating func forward(_ id: CommandID, of app: AppID, _ message: OutboxRecord) {
-        // In a store that was put back an answer may stand before what it answers. Nobody took it, so it is asked for.
-        answered.removeAll { $0.app == app && $0.id == id }
-        forwards.append((app, id, message))
-    }
-
-    mutating func read(answerTo forward: CommandID, of app: AppID) { answered.append((app, forward)) }
-
-    /// `nil` when there is none, or it has its final answer already.
-    func unsettledSaga(_ command: CommandKey) -> Saga? {
-        sagas[command].flatMap { $0.isSettled ? nil : $0 }
-    }
-
-    mutating func settle(_ saga: Saga, with reply: OutboxRecord, isFinal: Bool) throws {
-        sagas[saga.key]?.reply = try vault.close([reply])
-        sagas[saga.key]?.isSettled = isFinal
-        changed.insert(saga.key)
-    }
-
-    /// The latest answer.
-    /// - Parameter digest: of the command that comes again, whole; the inbox keeps its beginning.
-    /// - Returns: `nil` when there was none, or it cannot be read any more (``owesAnswer(to:)``).
-    func answer(to command: CommandKey, digest: [UInt8]) throws -> OutboxRecord? {
-        if let reply = sagas[command]?.reply { return try vault.lastReply(reply) }
-        if let answer = answers[command] { return answer }
-        guard owesAnswer(to: command), let known = known[command] else { return nil }
-        return try reply(to: command, known, digest)
-    }
-
-    private func reply(
-        to command: CommandKey, _ known: KnownCommand, _ digest: [UInt8]
-    ) throws(OutboxCodec.Corrupted) -> OutboxRecord? {
-        try vault.reply(in: known.receipt) { receipt in
-            ReplyParts(
-                key: command, index: receipt.replyIndex, subject: receipt.subject, digest: CommandDigest.text(digest),
-                decidedAt: known.decidedAt, id: command.id.text)
-        }
-    }
-
-    /// Whether the command began a saga that has said nothing yet.
-    func isSilent(_ command: CommandKey) -> Bool {
-        guard let saga = sagas[command], saga.reply == nil else { return false }
-        guard let known = known[command] else { return answers[command] == nil }
-        let receipt = try? Receipt(column: known.receipt, decidedAt: known.decidedAt, packing: vault.packing)
-        return receipt?.reply == nil
-    }
-
-    /// Whether the command was one that is answered.
-    func owesAnswer(to command: CommandKey) -> Bool {
-        known[command].map { $0.verdict != .noted } ?? false
-    }
-
-    func save(in transaction: any SQLTransaction) throws {
-        guard !changed.isEmpty else { return }
-        try Sagas.save(changed.sorted().compactMap { sagas[$0] }, in: transaction)
-    }
-}
-
-/// What is kept of a command whose final reply comes later: its attributes and the digest of what it said, in one
-/// object.
-struct SagaOrigin: Codable {
-    var attributes: EventAttributes
-    var digest: String
-
-    private enum DigestKey: String, CodingKey { case digest = "commanddigest" }
-
-    init(attributes: EventAttributes, digest: String) {
-        self.attributes = attributes
-        self.digest = digest
-    }
-
-    init(from decoder: any Decoder) throws {
-        attributes = try EventAttributes(from: decoder)
-        digest = try decoder.container(keyedBy: DigestKey.self).decode(String.self, forKey: .digest)
-    }
-
-    func encode(to encoder: any Encoder) throws {
-        try attributes.encode(to: encoder)
-        var container = encoder.container(keyedBy: DigestKey.self)
-        try container.encode(digest, forKey: .digest)
-    }
 }

@@ -21,6 +21,9 @@ final class Entry {
     var replyParts: ReplyParts?
     /// When the record was written, by the log's word; milliseconds since 1970.
     var loggedAt: Int64
+    /// What `key` is stored under, and the decisions before this one, see ``DecisionChain``.
+    var stored: StoredKey?
+    var before: [UInt8] = []
 
     /// The partition that the record was read from.
     var place: TopicPartition { position.log.partition }
@@ -42,10 +45,10 @@ final class Entry {
         receipt.type = type
         receipt.reason = reason
         return InboxRow(
-            position: position, key: key, digest: digest, verdict: outcome,
+            position: position, key: key, stored: stored, digest: digest, verdict: outcome,
             receipt: try vault.close(receipt, replyParts),
             loggedAt: loggedAt < 0 ? now.milliseconds : min(loggedAt, now.milliseconds),
-            decidedAt: now.milliseconds, decider: decider)
+            decidedAt: now.milliseconds, decider: decider, before: before)
     }
 
     /// `nil` when there is nothing to publish.

@@ -27,6 +27,8 @@ final class AcceptedCommand<Command: Sendable>: Sendable {
     /// `authid`: they say whose key it is that was proved, of what is done by hand (``Scope/isByHand``), and nothing otherwise.
     let attributes: EventAttributes
     let key: CommandKey
+    /// What the inbox knows it by.
+    let stored: StoredKey
     let digest: [UInt8]
     let app: AppSettings
     let principal: Principal
@@ -51,6 +53,7 @@ final class AcceptedCommand<Command: Sendable>: Sendable {
         self.record = record
         self.attributes = attributes
         key = CommandKey(app: app.id, source: SourceID(attributes.source), id: CommandID(attributes.id))
+        stored = StoredKey(key)
         self.digest = digest
         self.app = app
         self.principal = principal

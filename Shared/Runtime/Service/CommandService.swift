@@ -50,6 +50,13 @@ public protocol CommandService: Sendable {
     func load(_ commands: [(Command, DecisionContext)], in transaction: any SQLTransaction) throws -> State
     /// Decides one command. Changes are applied and saved whatever the outcome.
     func decide(_ command: Command, _ state: State, _ context: DecisionContext) -> Decision<State.Change>
+    /// What a command names: installs, people, devices, identity values. A refusal is found by them (docs/loop.md "The
+    /// chain").
+    func ids(in command: Command) -> [String]
+    /// What the command asks about an id, when it is the service's ``Contracts/ReadFacts``.
+    static func question(_ command: Command) -> FactsQuery?
+    /// The rows about an id of whatever kind, for `question`. Only reads.
+    func facts(about id: String, of app: AppSettings, in transaction: any SQLTransaction) throws -> FactsSubject
     /// Writes what was changed since `load`.
     func save(_ state: State, in transaction: any SQLTransaction) throws
     /// What has become due, at most `limit`. The loop asks about once a second, in one replica, and sends what it
@@ -79,6 +86,12 @@ extension CommandService {
     public static func refusal(of apps: AppDirectory, in transaction: any SQLTransaction) throws -> AppsFile.Problem? {
         nil
     }
+
+    public func ids(in command: Command) -> [String] { [] }
+    public static func question(_ command: Command) -> FactsQuery? { nil }
+    public func facts(
+        about id: String, of app: AppSettings, in transaction: any SQLTransaction
+    ) throws -> FactsSubject { FactsSubject() }
 
     public func due(now: Timestamp, limit: Int, in transaction: any SQLTransaction) throws -> [DueCommand] { [] }
 
@@ -117,6 +130,13 @@ public protocol ServiceState {
     associatedtype Change: Sendable
     /// Makes the change visible to the next command of the batch and remembers it for `save`.
     mutating func apply(_ change: Change)
+    /// Notes a decision with what it is about to change: with the row, or by mentioning its id, where the row has no
+    /// chain, or is gone. Called before ``apply(_:)``.
+    mutating func chain(_ change: Change, _ chain: inout DecisionChain)
+}
+
+extension ServiceState {
+    public mutating func chain(_ change: Change, _ chain: inout DecisionChain) {}
 }
 
 /// One kind of message that a service reads, and what it is to the service's decider. ``CommandService/inputs`` lists
@@ -374,6 +394,8 @@ public struct DecisionContext: Sendable {
     public var retention: Duration
     /// Whether the command is of the past that a replay reads: the service may have decided and told it once.
     public var isPast: Bool
+    /// The answer to ``CommandService/question(_:)``: as things stand before the batch.
+    public var facts: Result<FactsResult, Rejection>?
 
     public init(
         command: CommandKey, app: AppSettings, principal: Principal, now: Timestamp, moment: Moment? = nil,

@@ -146,18 +146,19 @@ extension Inbox {
             WHERE id = 1 AND newest = $2
             """, [.integer(next), .integer(next - 1)])
         guard count == 1 else { throw StorageError(kind: .conflict, message: "another generation began meanwhile") }
-        let table = tables[slot(next)]
+        let (table, mentions) = (tables[slot(next)], Mentions.tables[slot(next)])
         switch transaction.engine {
         case .postgresql:
             do throws(StorageError) {
-                try transaction.execute("LOCK TABLE \(table) IN ACCESS EXCLUSIVE MODE NOWAIT")
+                try transaction.execute("LOCK TABLE \(table), \(mentions) IN ACCESS EXCLUSIVE MODE NOWAIT")
             } catch {
                 throw error.isLockTimeout ? .generationIsRead : error
             }
-            try transaction.execute("TRUNCATE \(table)")
+            try transaction.execute("TRUNCATE \(table), \(mentions)")
         case .sqlite:
             // Without a condition SQLite drops the pages and looks at no row.
             try transaction.execute("DELETE FROM \(table)")
+            try transaction.execute("DELETE FROM \(mentions)")
         }
     }
 

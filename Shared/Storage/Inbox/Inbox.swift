@@ -28,9 +28,16 @@ public enum Inbox {
     ///
     /// - Throws: `conflict` when a generation begins at the same time.
     public static func find(_ keys: [CommandKey], in transaction: any SQLTransaction) throws(StorageError) -> Found {
+        try find(keys.map { ($0, StoredKey($0)) }, in: transaction)
+    }
+
+    /// - Parameter keys: with what they are stored under, which takes a hash to find out.
+    public static func find(
+        _ keys: [(key: CommandKey, stored: StoredKey)], in transaction: any SQLTransaction
+    ) throws(StorageError) -> Found {
         var asked: [StoredKey: CommandKey] = [:]
         asked.reserveCapacity(keys.count)
-        for key in keys { asked[StoredKey(key)] = key }
+        for (key, stored) in keys { asked[stored] = key }
         let sorted = asked.keys.sorted()
         var found = Found(generation: -1)
         func read(_ cursor: any SQLCursor) throws(StorageError) {
@@ -84,6 +91,7 @@ public enum Inbox {
             try binder.bind(row.storedKey.bytes)
             try binder.bind(row.digest.count > digestByteCount ? Array(row.digest.prefix(digestByteCount)) : row.digest)
             try binder.bind(row.receipt)
+            try binder.bind(row.before)
         }
     }
 
@@ -106,6 +114,7 @@ public enum Inbox {
     private static let described: [(name: String, type: SQLType)] = [
         ("log_offset", .integer), ("logged_at", .integer), ("decided_at", .integer), ("log", .integer),
         ("decider", .integer), ("outcome", .integer), ("key", .bytes), ("digest", .bytes), ("receipt", .bytes),
+        ("before", .bytes),
     ]
 
     static let columns = described.map(\.name).joined(separator: ", ")
@@ -162,9 +171,9 @@ public enum Verdict: String, Sendable, Hashable, CaseIterable {
 
 /// One decided record, as the inbox keeps it.
 public struct InboxRow: Sendable, Hashable {
-    public var position: LogPosition
+    public let position: LogPosition
     /// The command's key. Nil for what takes no command's id: refused, repeated and tried records.
-    public var key: CommandKey?
+    public let key: CommandKey?
     /// The hash of the command's content, which tells a repeated command from a reused id. Its first
     /// ``Inbox/digestByteCount`` bytes are kept.
     public var digest: [UInt8]
@@ -177,10 +186,15 @@ public struct InboxRow: Sendable, Hashable {
     public var decidedAt: Int64
     /// Who decided, see ``Deciders``. 0 when that is not known.
     public var decider: Int64
+    /// The decisions before this one about what it changed, see ``DecisionChain``.
+    public var before: [UInt8]
+    /// What the row is found by. What has no command's key is kept under its position, so that it collides with nothing.
+    public let storedKey: StoredKey
 
+    /// - Parameter stored: the key's, where it is known already.
     public init(
-        position: LogPosition, key: CommandKey?, digest: [UInt8], verdict: Verdict, receipt: [UInt8], loggedAt: Int64,
-        decidedAt: Int64, decider: Int64 = 0
+        position: LogPosition, key: CommandKey?, stored: StoredKey? = nil, digest: [UInt8], verdict: Verdict,
+        receipt: [UInt8], loggedAt: Int64, decidedAt: Int64, decider: Int64 = 0, before: [UInt8] = []
     ) {
         self.position = position
         self.key = key
@@ -190,10 +204,9 @@ public struct InboxRow: Sendable, Hashable {
         self.loggedAt = loggedAt
         self.decidedAt = decidedAt
         self.decider = decider
+        self.before = before
+        storedKey = key.map { stored ?? StoredKey($0) } ?? StoredKey(position)
     }
-
-    /// What the row is found by. What has no command's key is kept under its position, so that it collides with nothing.
-    var storedKey: StoredKey { key.map(StoredKey.init) ?? StoredKey(position) }
 }
 
 /// What the inbox knows of a command that was decided before.
@@ -207,12 +220,13 @@ public struct KnownCommand: Sendable, Hashable {
 }
 
 /// The 16 bytes that stand for a command's key, or for a position, in the inbox: the beginning of a SHA-256.
-struct StoredKey: Sendable, Hashable, Comparable {
+public struct StoredKey: Sendable, Hashable, Comparable {
     static let byteCount = 16
     private let high: UInt64
     private let low: UInt64
 
-    init(_ key: CommandKey) {
+    /// Of a command.
+    public init(_ key: CommandKey) {
         var hash = SHA256()
         hash.update(data: [1])
         for part in [key.app.text, key.source.text] {
@@ -266,7 +280,10 @@ struct StoredKey: Sendable, Hashable, Comparable {
         return bytes
     }
 
-    static func < (left: StoredKey, right: StoredKey) -> Bool { (left.high, left.low) < (right.high, right.low) }
+    /// What the links to its decision share, see ``ChainLink``.
+    var decision: Int64 { Int64(bitPattern: high) & ~(ChainLink.places - 1) }
+
+    public static func < (left: StoredKey, right: StoredKey) -> Bool { (left.high, left.low) < (right.high, right.low) }
 }
 
 /// Who decided: which apps file was in force, and which version of the code. An inbox row names it by a small number.

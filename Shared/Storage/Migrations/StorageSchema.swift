@@ -7,7 +7,7 @@ public enum StorageSchema {
     public static let migrations: [Migration] = [
         Migration(
             number: progressNumber, name: "shared tables",
-            statements: [progress, setAside, logs] + Inbox.tables.map(inbox) + [
+            statements: [progress, setAside, logs] + Inbox.tables.map(inbox) + Mentions.tables.map(mentions) + [
                 inboxState, "INSERT INTO inbox_state (id, newest, begun_at) VALUES (1, 1, -1)", decider, outbox,
                 saga, "CREATE INDEX saga_begun_at ON saga (begun_at)",
                 forward, "CREATE INDEX forward_next_ask ON forward (next_ask)",
@@ -76,7 +76,20 @@ public enum StorageSchema {
             outcome SMALLINT NOT NULL,
             key BYTEA NOT NULL PRIMARY KEY,
             digest BYTEA NOT NULL,
-            receipt BYTEA NOT NULL
+            receipt BYTEA NOT NULL,
+            before BYTEA NOT NULL
+        )
+        """
+    }
+
+    /// Which decisions are found from an id that no row leads to, a table for each generation, see ``Mentions``.
+    private static func mentions(_ table: String) -> String {
+        """
+        CREATE TABLE \(table) (
+            subject BIGINT NOT NULL,
+            decided_at BIGINT NOT NULL,
+            link BIGINT NOT NULL,
+            PRIMARY KEY (subject, decided_at, link)
         )
         """
     }

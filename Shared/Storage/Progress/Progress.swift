@@ -301,7 +301,7 @@ struct LogNumbers {
 }
 
 /// The names behind the numbers of logs. A log is entered by the first claim of it.
-enum Logs {
+public enum Logs {
     /// - Throws: `invalid` when another log has one of the numbers: one case in 10¹⁰ with a thousand logs.
     static func enter(_ logs: [LogID], in transaction: any SQLTransaction) throws(StorageError) {
         try transaction.executeEach(
@@ -340,7 +340,7 @@ enum Logs {
         return newest
     }
 
-    static func all(in transaction: any SQLTransaction) throws(StorageError) -> [LogID] {
+    public static func all(in transaction: any SQLTransaction) throws(StorageError) -> [LogID] {
         var logs: [LogID] = []
         for row in try transaction.query("SELECT topic, partition, incarnation FROM logs") {
             let place = TopicPartition(topic: try row.text(0), partition: Int32(truncatingIfNeeded: try row.integer(1)))

@@ -18,6 +18,19 @@ public protocol SQLKeyedRecord: SQLRecord {
 
     /// Binds the key columns, in the order in which `columns` names them.
     var key: Key { get }
+
+    /// The last decision about the row, where decisions are found from it (``DecisionChain``). A row that has this needs a
+    /// line in `columns`, and a column.
+    var lastDecision: LastDecision { get set }
+}
+
+extension SQLKeyedRecord {
+    /// None is kept.
+    @inlinable
+    public var lastDecision: LastDecision {
+        get { LastDecision() }
+        set {}
+    }
 }
 
 /// One table of a service: what can be asked of it and told to it, in one round trip a call, whatever the number of

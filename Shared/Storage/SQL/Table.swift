@@ -15,8 +15,17 @@ public struct Table<Row: SQLKeyedRecord & Equatable>: Sendable {
         @usableFromInline var isTouched = false
         /// It was put otherwise than it was.
         @usableFromInline var isChanged = false
+        /// The last decision about it; what `row` says of that is out of date.
+        @usableFromInline var last = ChainLink.none
 
         @usableFromInline init() {}
+
+        /// The row with the last decision about it.
+        @inlinable var written: Row? {
+            var row = row
+            row?.lastDecision.link = last
+            return row
+        }
     }
 
     @usableFromInline var places: [Row.Key: Place] = [:]
@@ -46,6 +55,7 @@ public struct Table<Row: SQLKeyedRecord & Equatable>: Sendable {
         func fill(_ place: inout Place) -> Bool {
             guard place.row == nil, !place.isTouched else { return false }
             place.row = row
+            place.last = row.lastDecision.link
             place.isStored = isStored
             return true
         }
@@ -80,7 +90,7 @@ public struct Table<Row: SQLKeyedRecord & Equatable>: Sendable {
     }
 
     /// What was put and is still here, by key.
-    @inlinable public var changed: [Row] { touched.compactMap { places[$0]?.row } }
+    @inlinable public var changed: [Row] { touched.compactMap { places[$0]?.written } }
 
     /// What of it did not stand in the database and what did, each by key.
     ///
@@ -91,7 +101,7 @@ public struct Table<Row: SQLKeyedRecord & Equatable>: Sendable {
     public func written(isAlone: Bool) -> (created: [Row], updated: [Row]) {
         var (created, updated): ([Row], [Row]) = ([], [])
         for key in touched {
-            guard let place = places[key], let row = place.row else { continue }
+            guard let place = places[key], let row = place.written else { continue }
             if !place.isStored {
                 created.append(row)
             } else if place.isChanged || !isAlone {

@@ -35,6 +35,8 @@ enum MessagesTarget {
         command(VerificationLoginIdentity.self),
         command(VerificationLogout.self), command(VerificationCheck.self), command(VerificationUsage.self),
         command(GetSession.self), command(ReviewSession.self), command(ForgetSessions.self),
+        command(ReadFacts<FactsOf.Link>.self), command(ReadFacts<FactsOf.User>.self),
+        command(ReadFacts<FactsOf.Sync>.self), command(ReadFacts<FactsOf.Verification>.self),
     ]
 
     private static let others: [Check] = [

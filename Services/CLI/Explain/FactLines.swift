@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+import Supervision
+import WireJSON
+
+/// Rows and decisions as lines for people.
+enum FactLines {
+    static func text(_ row: IdentityWalk.Row) -> String {
+        let value = row.value
+        func member(_ name: String) -> String { value[name]?.stringValue ?? "?" }
+        func with(_ name: String, _ word: String) -> String { value[name]?.stringValue.map { ", \(word) \($0)" } ?? "" }
+        func mark(_ name: String, _ word: String) -> String { value[name] == true ? ", \(word)" : "" }
+        func list(_ name: String) -> String {
+            (value[name]?.arrayValue ?? []).compactMap(\.stringValue).joined(separator: ", ")
+        }
+        let text =
+            switch (row.service, value["kind"]?.stringValue) {
+            case ("link", "install"):
+                "install \(member("installId")) (\(member("device")), \(member("platform"))) is \(member("status")), "
+                    + (value["userId"]?.stringValue.map { "user \($0)" } ?? "no user") + ", \(member("activity"))"
+            case ("link", "user"):
+                "user \(member("userId")) is "
+                    + (value["externalId"]?.stringValue.map { "external id \($0)" } ?? "unlinked")
+                    + mark("isErased", "erased")
+            case ("user", "install"): "install \(member("installId")) is \(member("phase"))" + with("userId", "user")
+            case ("sync", "identity"):
+                "\(member("type")) \(member("value")) is held by \(list("mpids").isEmpty ? "nobody" : list("mpids"))"
+            case ("sync", "profile"):
+                "profile \(member("mpid")) has \(identities(value))" + mark("isErased", "erased")
+                    + mark("isOrphaned", "orphaned") + with("userId", "link user")
+                    + ", seen \(member("firstSeen")) to \(member("lastSeen"))"
+            case ("sync", "device"):
+                "device \(member("deviceId")) has current user \(value["mpid"]?.stringValue ?? "nobody"); "
+                    + "seen there: \(list("users"))"
+            case ("verification", "session"):
+                "device \(member("deviceId")) is \(member("state"))" + with("mpid", "profile")
+            default: RecordLine().pairs(value)
+            }
+        return "\(row.service): \(text)"
+    }
+
+    private static func identities(_ profile: JSONValue) -> String {
+        let list = (profile["identities"]?.arrayValue ?? []).map {
+            "\($0["type"]?.stringValue ?? "?") \($0["value"]?.stringValue ?? "?")"
+        }
+        return list.isEmpty ? "no identities" : list.joined(separator: ", ")
+    }
+
+    /// - Parameter isVerbose: with what engineers want to know.
+    static func lines(_ fact: Fact, isVerbose: Bool) -> [String] {
+        let outcome = fact.outcome + (fact.reason.map { " \($0)" } ?? "")
+        var lines = [
+            "\(fact.decidedAt.rfc3339)  \(fact.service)  \(RecordLine.short(fact.type))  \(outcome)  from "
+                + "\(fact.source.text.isEmpty ? "?" : fact.source.text) \(fact.commandId)"
+        ]
+        if isVerbose { lines.append("    record   \(fact.topic)/\(fact.partition)@\(fact.offset)") }
+        for event in fact.events { lines.append(told("event   ", event)) }
+        for command in fact.commands where isVerbose { lines.append(told("sent    ", command)) }
+        if fact.hasSecret == true {
+            lines.append("    answered with a secret, which is not shown")
+        } else {
+            let result = fact.result.map { RecordLine().pairs($0) } ?? ""
+            let parts = [fact.message, result.isEmpty ? nil : result].compactMap(\.self)
+            if !parts.isEmpty { lines.append("    answered \(parts.joined(separator: "  "))") }
+        }
+        return lines
+    }
+
+    private static func told(_ verb: String, _ told: Fact.Told) -> String {
+        "    \(verb) \(RecordLine.short(told.type))  \(told.data == .null ? "too long to be shown" : RecordLine().pairs(told.data))"
+    }
+}

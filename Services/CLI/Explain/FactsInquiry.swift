@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Apps
+import Contracts
+import Crypto
+import Foundation
+import Messaging
+import Runtime
+import Supervision
+import WireJSON
+
+/// Asks services what they know about ids, over Kafka.
+final class FactsInquiry {
+    /// One question to one service.
+    struct Question: Hashable {
+        var service: String
+        var query: FactsQuery
+    }
+
+    private let deployment: Deployment
+    private let app: AppID
+    private let seal: Seal
+    private let patience: Duration
+    private let stop: () -> Bool
+    private let admin: KafkaAdmin
+    private let topics: [String: Int]
+    private let answers: AnswerBoard
+    private let records: RecordPost
+
+    init(
+        _ deployment: Deployment, app: AppID, keyID: KeyID, patience: Duration, unless stop: @escaping () -> Bool
+    ) throws {
+        self.deployment = deployment
+        self.app = app
+        self.patience = patience
+        self.stop = stop
+        seal = Seal(keyID.text, try deployment.secret(app: app, keyID: keyID))
+        let kafka = try deployment.kafka()
+        let reached = try kafka.reach(unless: stop)
+        (admin, topics) = (reached.admin, reached.topics)
+        let replies = try deployment.replyTopic(app: app, keyID: keyID)
+        guard let partitions = reached.topics[replies] else {
+            throw Problem(
+                .refused, "Kafka at \(kafka.configuration.bootstrapServers) has no topic \(replies), or hides it.",
+                "Services make their topics when they start; TOPIC_PREFIX must be theirs.")
+        }
+        answers = try AnswerBoard(
+            kafka, admin, [replies: partitions], from: .end,
+            Publications(try deployment.keys(), topics: deployment.topics))
+        records = try RecordPost(kafka)
+    }
+
+    func close() { admin.close(timeout: .seconds(1)) }
+
+    /// - Returns: the answers that came.
+    /// - Throws: `Problem` when one was a refusal.
+    func ask(_ questions: [Question]) throws -> [Question: FactsResult] {
+        var waiting: [ReplyTail.Question: Question] = [:]
+        var tokens: Set<Int> = []
+        for question in questions {
+            guard let (record, asked) = try record(question) else { continue }
+            answers.expect(asked)
+            waiting[asked] = question
+            tokens.insert(try records.send(record))
+        }
+        var found: [Question: FactsResult] = [:]
+        let deadline = ContinuousClock.now + patience
+        while !waiting.isEmpty, .now < deadline {
+            if stop() { throw Problem(.interrupted, "interrupted; only questions were asked") }
+            records.poll()
+            try records.check(&tokens)
+            try answers.poll(.milliseconds(20))
+            for (asked, question) in waiting {
+                guard let reply = answers.answer(asked) else { continue }
+                waiting[asked] = nil
+                found[question] = try result(reply, question)
+            }
+        }
+        return found
+    }
+
+    private func result(_ reply: ReceivedReply, _ question: Question) throws -> FactsResult {
+        guard reply.status == .succeeded, let result = reply.result(as: FactsResult.self) else {
+            throw Problem(
+                .refused,
+                "the \(question.service) service refused: \(reply.reason ?? "?")\(reply.message.map { ", \($0)" } ?? "")",
+                "A key with the scope `support` may ask: --key-id")
+        }
+        return result
+    }
+
+    /// - Returns: `nil` when the service has no topic, so that nobody is there to ask.
+    private func record(_ question: Question) throws -> (Record, ReplyTail.Question)? {
+        let settings = try? deployment.appDirectory()[app]
+        let topic =
+            settings?.commandsTopic(of: question.service, deployment.topics, among: Set(topics.keys))
+            ?? deployment.topics.commands(question.service)
+        guard topics[topic] != nil else { return nil }
+        let type = CommandType.fullName("\(question.service).facts")
+        let id = CommandID(UUID().uuidString.lowercased())
+        let key = partitionKey(app: app, subject: question.query.id)
+        var attributes = EventAttributes(id: id.text, source: "identitybus-cli", type: type, appID: app.text)
+        attributes.time = Timestamp.now.rfc3339
+        attributes.dataContentType = "application/json"
+        attributes.partitionKey = key
+        let members: [(String, String?)] = [
+            ("id", question.query.id), ("source", question.query.source?.text), ("page", question.query.page),
+        ]
+        let data = JSONValue.object(
+            JSONObject(members.compactMap { name, value in value.map { (name, .string($0)) } }))
+        let record = try seal.record(to: topic, key: Array(key.utf8), attributes, data)
+        let asked = ReplyTail.Question(
+            commandID: id, digest: CommandDigest.text(type: type, data: data), isDryRun: false)
+        return (record, asked)
+    }
+}
