@@ -16,7 +16,7 @@ public enum FactsOf {
 }
 
 /// Asks a service what it holds about any id, and what was decided about it. Result: ``FactsResult``.
-public struct ReadFacts<Owner: FactsOwner>: CommandMessage {
+public struct ReadFacts<Owner: FactsOwner>: PersonQuery {
     public static var type: String { "identity.\(Owner.service).facts.v1" }
     public static var scope: Scope { .support }
 
@@ -34,6 +34,7 @@ public struct ReadFacts<Owner: FactsOwner>: CommandMessage {
     }
 
     public var partitionSubject: String { id }
+    public var subject: (kind: String, name: String) { ("id", id) }
 
     public func validate() throws(Rejection) {
         try Validation.identityValue(id, "id")
