@@ -94,7 +94,7 @@ struct RecordedEvents<Service: CommandService> {
     private func event(_ record: KafkaRecord) -> RecordedEvent? {
         guard let event = try? EnvelopeReader.open(value: record.value, headers: record.headers),
             Service.recordedEvents.contains(event.attributes.type),
-            (try? authenticator.authenticate(publication: record, event.attributes, now: .now)) != nil
+            (try? authenticator.authenticate(publication: record, event.attributes)) != nil
         else { return nil }
         return RecordedEvent(id: CommandID(event.attributes.id), type: event.attributes.type, data: event.data)
     }
