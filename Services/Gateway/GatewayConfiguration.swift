@@ -72,16 +72,20 @@ public struct GatewayConfiguration: Sendable {
         case (nil, _): throw ConfigurationProblem("GATEWAY_TLS_CERTIFICATE", "is not set, but GATEWAY_TLS_KEY is")
         case (_, nil): throw ConfigurationProblem("GATEWAY_TLS_KEY", "is not set, but GATEWAY_TLS_CERTIFICATE is")
         }
-        guard port == 0 || port != service.httpPort || host != service.httpHost else {
+        for place in [api] + (admin.map { [$0] } ?? [])
+        where place.port != 0 && place.port == service.httpPort && place.host == service.httpHost {
             throw ConfigurationProblem(
-                "GATEWAY_PORT", "is \(port), and so is HTTP_PORT, where health is served; each needs a port of its own")
+                place.variable,
+                "is \(place.port), and so is HTTP_PORT, where health is served; each needs a port of its own")
         }
     }
 
-    /// Reads what is only used when the server starts.
-    /// - Throws: `ConfigurationProblem` for a file that is not what it should be.
-    public func readFiles() throws {
+    /// Reads what is only used when the servers start.
+    /// - Throws: `ConfigurationProblem` for a file that is not what it should be, or a host that nobody can listen on here.
+    public func readAhead() throws {
         if let tls { _ = try APIServer.tls(tls) }
+        let hosts = [("GATEWAY_HOST", api.host)] + (admin.map { [("GATEWAY_ADMIN_HOST", $0.host)] } ?? [])
+        try service.checkHosts(hosts.map { (variable: $0.0, host: $0.1) })
     }
 
     private enum YesOrNo: String, CaseIterable { case yes, no }
