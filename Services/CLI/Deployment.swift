@@ -117,6 +117,12 @@ struct Deployment: ParsableArguments {
 
     @OptionGroup var debugging: KafkaDebugging
 
+    func validate() throws {
+        if let bootstrapServers, let problem = KafkaConfiguration.addressProblem(bootstrapServers) {
+            throw ValidationError("--bootstrap-servers: \(problem)")
+        }
+    }
+
     /// Without what is set and empty: that counts as not set.
     private var environment: [String: String] { ProcessInfo.processInfo.environment.filter { !$0.value.isEmpty } }
 
@@ -166,7 +172,9 @@ struct Deployment: ParsableArguments {
         }
         environment["DATA_DIR"] = dataDir
         let keys = ["IDENTITYBUS_INTERNAL_KEY", "IDENTITYBUS_GATEWAY_KEYS"].flatMap { [$0, "\($0)_FILE"] }
-        if !keys.contains(where: { environment[$0] != nil }), access(files.folder.internalKeyFile, R_OK) == 0 {
+        // One that this user may not read is no key that is missing.
+        let isThere = access(files.folder.internalKeyFile, F_OK) == 0 || errno == EACCES
+        if !keys.contains(where: { environment[$0] != nil }), isThere {
             environment["IDENTITYBUS_INTERNAL_KEY_FILE"] = files.folder.internalKeyFile
         }
         return environment

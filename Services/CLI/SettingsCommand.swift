@@ -7,6 +7,7 @@ import Messaging
 import Observability
 import Runtime
 import Supervision
+import Sync
 import WireJSON
 
 struct SettingsCommand: ParsableCommand {
@@ -15,7 +16,7 @@ struct SettingsCommand: ParsableCommand {
         abstract: "Lists the environment variables that configure services, gateway and this tool.",
         discussion: """
             For each its value here, or the default, what it may be, who reads it and what it is for. Secrets are not \
-            shown. Asks nobody. Exit status 78: a value here cannot be used.
+            shown. Asks neither Kafka nor a database. Exit status 78: a value here cannot be used.
             """)
 
     @Argument(help: "Only these variables.")
@@ -103,10 +104,10 @@ struct SettingsCommand: ParsableCommand {
     /// What would stop the start of a service, and of the gateway, by the variable: as the programs themselves find it. That
     /// something is missing is no mistake in what is set.
     private func mistakes(in environment: [String: String]) -> [String: String] {
-        // All services read the same.
+        // All services read the same, and one of them more.
         let programs =
             program.map { serviceNames.contains($0) || $0 == SettingsReading.gateway ? [$0] : [] }
-            ?? [serviceNames[0], SettingsReading.gateway]
+            ?? [SyncService.name, SettingsReading.gateway]
         var filled = environment
         filled["KAFKA_BOOTSTRAP_SERVERS"] = environment["KAFKA_BOOTSTRAP_SERVERS"] ?? "127.0.0.1:1"
         filled["IDENTITYBUS_TRUST"] = environment["IDENTITYBUS_TRUST"] ?? Authenticator.Trust.cluster.rawValue
@@ -127,13 +128,20 @@ struct SettingsCommand: ParsableCommand {
         of setting: Setting, in environment: [String: String], _ mistakes: [String: String]
     ) -> [Line] {
         guard setting.isFamily else { return [line(of: setting, in: environment, mistakes)] }
-        let members = environment.keys.sorted().filter { Setting.named($0)?.name == setting.name }
-        let family = Line(setting: setting, name: setting.name, origin: .standard)
+        // One that is missing may be what is wrong.
+        let members = Set(environment.keys).union(mistakes.keys).sorted().filter {
+            $0 != setting.name && Setting.named($0)?.name == setting.name
+        }
+        var family = Line(setting: setting, name: setting.name, origin: .standard)
+        family.problem = mistakes[setting.name]
         return [family]
             + members.map { name in
-                Line(
-                    setting: setting, name: name, origin: .environment,
-                    value: isSecret(name) ? hidden : shown(environment[name]), problem: mistakes[name])
+                guard let value = environment[name] else {
+                    return Line(setting: setting, name: name, origin: .standard, problem: mistakes[name])
+                }
+                return Line(
+                    setting: setting, name: name, origin: .environment, value: isSecret(name) ? hidden : shown(value),
+                    problem: mistakes[name])
             }
     }
 

@@ -5,6 +5,7 @@ import Gateway
 import Messaging
 import Runtime
 import Supervision
+import Sync
 
 /// Reads the settings as a program does at its start, and goes on where that would stop, to find all that is wrong at once.
 struct SettingsReading {
@@ -37,7 +38,7 @@ struct SettingsReading {
                 configuration = try read()
             } catch {
                 let mistake = Self.mistake(error)
-                mistakes.append(mistake)
+                if !isConsequence(mistake) { mistakes.append(mistake) }
                 guard mend(mistake.variable) else { break }
             }
         }
@@ -47,11 +48,13 @@ struct SettingsReading {
     private func read() throws -> ServiceConfiguration {
         if program == Self.gateway {
             let gateway = try GatewayConfiguration(environment: environment)
-            try gateway.readFiles()
+            try gateway.readAhead()
             return gateway.service
         }
         let configuration = try ServiceConfiguration(environment: environment, service: program)
         _ = try configuration.ofEachLoop()
+        try configuration.checkHosts()
+        if program == SyncService.name { _ = try SyncService(environment: environment) }
         return configuration
     }
 
@@ -67,6 +70,14 @@ struct SettingsReading {
     }
 
     private static let internalKey = "IDENTITYBUS_INTERNAL_KEY"
+
+    /// Of settings of a connection one is nothing without the other: what is missing once one was taken away is no other
+    /// mistake.
+    private func isConsequence(_ mistake: Mistake) -> Bool {
+        func isOfConnection(_ name: String) -> Bool { name.hasPrefix("KAFKA_SASL_") || name.hasPrefix("KAFKA_SSL_") }
+        return mistake.variable.hasPrefix("KAFKA_") && environment[mistake.variable] == nil
+            && mistakes.contains { isOfConnection($0.variable) }
+    }
 
     private static func mistake(_ error: any Error) -> Mistake {
         switch error {

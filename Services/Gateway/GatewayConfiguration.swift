@@ -87,10 +87,12 @@ public struct GatewayConfiguration: Sendable {
         }
     }
 
-    /// Reads what is only used when the server starts.
-    /// - Throws: `ConfigurationProblem` for a file that is not what it should be.
-    public func readFiles() throws {
+    /// Reads what is only used when the servers start.
+    /// - Throws: `ConfigurationProblem` for a file that is not what it should be, or a host that nobody can listen on here.
+    public func readAhead() throws {
         if let tls { _ = try APIServer.tls(tls) }
+        let hosts = [("GATEWAY_HOST", api.host)] + (admin.map { [("GATEWAY_ADMIN_HOST", $0.host)] } ?? [])
+        try service.checkHosts(hosts.map { (variable: $0.0, host: $0.1) })
     }
 
     private enum YesOrNo: String, CaseIterable { case yes, no }

@@ -23,7 +23,7 @@ public enum GatewayProcess {
 
     private static func start() async throws {
         let configuration = try GatewayConfiguration(environment: ProcessInfo.processInfo.environment)
-        try configuration.readFiles()
+        try configuration.readAhead()
         let registry = ServiceMain.bootstrap(configuration.service)
         let logger = Logger(label: "identitybus.gateway")
         ServiceMain.logRemarks(logger)

@@ -128,7 +128,7 @@ import WireJSON
         var found = RightsFound(denied: [KafkaRight(.group, "identity.link", .read), KafkaRight(.topic, "t", .write)])
         found.add(
             RightsFound(denied: [KafkaRight(.topic, "t", .read), KafkaRight(.topic, "t", .write)], silent: ["u"]))
-        let findings = found.findings([("read", 3), ("write", 2), ("groups", 2)], user: "ib-link")
+        let findings = found.findings([("read", 3), ("write", 2), ("groups", 2)], user: "ib-link", roles: ["link"])
         #expect(findings.map(\.level) == [.fail, .warn])
         #expect(
             findings[0].message
@@ -137,7 +137,21 @@ import WireJSON
         #expect(
             findings[0].fix.count == 2 && findings[0].fix[0].contains("--operation Read --operation Write --topic t"))
         #expect(
-            RightsFound().findings([("read", 3), ("groups", 2)], user: nil)[0].message == "5 of 5 (read 3, groups 2)")
+            RightsFound().findings([("read", 3), ("groups", 2)], user: nil, roles: [])[0].message
+                == "5 of 5 (read 3, groups 2)")
+    }
+
+    @Test func manyGrantsAreSaidByALineThatWorks() {
+        let denied = (0..<6).map { KafkaRight(.topic, "t\($0)", .write) }
+        let found = RightsFound(denied: denied).findings([("write", 6)], user: "me", roles: ["link", "gateway"])
+        #expect(
+            found[0].fix.last == "and more: identitybus topics --acls --principal link=User:me,gateway=User:me")
+    }
+
+    @Test func differentNumbersAreSaidAsSuch() {
+        #expect(ClusterExamination.counts([12, 12]) == "12")
+        #expect(ClusterExamination.counts([12, 1]) == "1 or 12")
+        #expect(ClusterExamination.counts([3, 1, 2, 1]) == "1, 2 or 3" && ClusterExamination.counts([]) == "")
     }
 
     @Test func aClockIsWrongBothWays() {
@@ -152,6 +166,9 @@ import WireJSON
             #expect(PostgreSQLExamination.clock(Int64(ahead)).level == level, "\(ahead)")
         }
         #expect(PostgreSQLExamination.clock(-6000).message == "the server is 6.0 s behind us")
+        // What is shown as nothing is none.
+        #expect(PostgreSQLExamination.clock(40).message == "as ours")
+        #expect(PostgreSQLExamination.clock(60).message == "0.1 s off")
     }
 
     // MARK: Causes

@@ -67,11 +67,12 @@ host all ciphered 127.0.0.1/32 reject
 hostssl all certified 127.0.0.1/32 scram-sha-256 clientcert=verify-full
 hostssl all named 127.0.0.1/32 cert
 host all doctored 127.0.0.1/32 scram-sha-256
+host all unlisted 127.0.0.1/32 reject
 """ + access.read_text())
     shutil.copy(authority.certificate, server._data / "clients.crt")
     (server._data / "clients.crt").chmod(0o644)
     store.sql("ALTER SYSTEM SET ssl_ca_file TO 'clients.crt'")
-    for role in ("doctored", "ciphered", "certified", "named"):
+    for role in ("doctored", "ciphered", "certified", "named", "unlisted"):
         store.sql(
             f"CREATE ROLE {role} LOGIN PASSWORD 'right'", f"GRANT USAGE ON SCHEMA identity_link TO {role}",
             f"GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON ALL TABLES IN SCHEMA identity_link TO {role}")
@@ -134,6 +135,28 @@ def test_doctor_of_a_postgresql_that_does_not_let_us_in(store: Server) -> None:
     is_defect(doctor(nowhere, "--as", "link"), "postgresql.sign-in", "no-database", "does not exist")
 
 
+def test_doctor_of_a_postgresql_where_a_role_may_not_sign_in(store: Server) -> None:
+    """With and without TLS: so it is no question of TLS, and the password may be right."""
+    def look(role: str, fix: str, query: str = "") -> None:
+        report = doctor(store.as_role(role, query), "--as", "link")
+        is_defect(report, "postgresql.sign-in", "no-right")
+        assert fix in report.of("postgresql.sign-in")["fix"], report.text
+
+    for query in ("", "?sslmode=require"):
+        look("unlisted", "pg_hba.conf", query)
+    store.sql("ALTER ROLE doctored NOLOGIN")
+    look("doctored", "ALTER ROLE … LOGIN")
+    store.sql("ALTER ROLE doctored LOGIN", f'REVOKE CONNECT ON DATABASE "{store.name}" FROM PUBLIC')
+    look("doctored", "GRANT CONNECT")
+    other = store.server.new_database().url
+    admin = Server(store.server, store.place, "", other, {})
+    admin.sql(f'GRANT CONNECT ON DATABASE "{store.name}" TO PUBLIC', f'ALTER DATABASE "{store.name}" ALLOW_CONNECTIONS false')
+    try:
+        look("doctored", "ALLOW_CONNECTIONS true")
+    finally:
+        admin.sql(f'ALTER DATABASE "{store.name}" ALLOW_CONNECTIONS true')
+
+
 def test_doctor_of_certificates_of_postgresql(store: Server, authority: Authority, directory: Path) -> None:
     def look(host: str, ca: Authority) -> Report:
         environment = store.as_role("doctored", "?sslmode=verify-full", host) | {"PGSSLROOTCERT": str(ca.certificate)}
@@ -146,6 +169,9 @@ def test_doctor_of_certificates_of_postgresql(store: Server, authority: Authorit
     shows(store, *authority.issue("localhost", ends="190201000000Z"))
     try:
         is_defect(look("localhost", authority), id, "certificate-expired", "from 2019-01-01 to 2019-02-01")
+        report = doctor(store.as_role("doctored", "?sslmode=require", "localhost"), "--as", "link")
+        is_sound(report)
+        assert re.search("localhost, is over for [0-9]+ days", report.of(id)["message"]), report.text
     finally:
         shows(store, *authority.issue("localhost", ends="390101000000Z"))
     missing = store.as_role("doctored", "?sslmode=verify-full", "localhost") | {"PGSSLROOTCERT": "/nosuch"}
@@ -186,7 +212,8 @@ def test_doctor_of_room_in_postgresql(store: Server) -> None:
         own = doctor(store.environment, "--as", "link").of("postgresql.room")["message"]
         assert f" of {most} connections of the server" in own
     wide = doctor(store.environment | {"LOOPS": "64"})
-    is_sound(wide)
+    # The embedded broker has the link service's topics alone.
+    assert wide.ids("fail") <= {"kafka.topics"}, wide.text
     assert room(wide)[:2] == ("warn", "server-limit") and room(wide)[2].endswith("4 services with LOOPS=64: 256 more")
     link = "the link service"
     store.sql("ALTER ROLE doctored CONNECTION LIMIT 2")
@@ -297,7 +324,13 @@ def test_doctor_of_rights_and_schemas_of_postgresql(store: Server) -> None:
     store.sql("INSERT INTO identity_link.migrations SELECT * FROM kept", "DROP TABLE kept",
               "ALTER TABLE identity_link.outbox RENAME TO elsewhere")
     is_defect(look(), "postgresql.schema", "table-missing", "identity_link.outbox is missing")
-    store.sql("ALTER TABLE identity_link.elsewhere RENAME TO outbox")
+    store.sql("ALTER TABLE identity_link.elsewhere RENAME TO outbox",
+              "ALTER TABLE identity_link.migrations RENAME TO elsewhere")
+    is_defect(look(), "postgresql.schema", "table-missing", "identity_link.migrations is missing")
+    store.sql("ALTER TABLE identity_link.elsewhere RENAME TO migrations",
+              "ALTER TABLE identity_link.migrations RENAME checksum TO elsewhere")
+    is_defect(look(), "postgresql.schema", "unreadable", "identity_link is not as its migrations have made it")
+    store.sql("ALTER TABLE identity_link.migrations RENAME elsewhere TO checksum")
     is_defect(look(DATABASE_SCHEMA_PREFIX="other_"), "postgresql.schema", "missing", "other_link is not there yet")
     # Who may make it needs nobody else.
     owner = doctor(store.environment | {"DATABASE_SCHEMA_PREFIX": "other_"}, "--as", "link")
@@ -308,6 +341,9 @@ def test_doctor_of_rights_and_schemas_of_postgresql(store: Server) -> None:
     with psycopg.connect(store.url) as other:
         other.execute("LOCK TABLE identity_link.outbox IN ACCESS EXCLUSIVE MODE")
         is_defect(look(), "postgresql.writes", "lock", "keeps a lock on identity_link.outbox")
+    with psycopg.connect(store.url) as other:
+        other.execute("LOCK TABLE identity_link.migrations IN ACCESS EXCLUSIVE MODE")
+        is_defect(look(), "postgresql.writes", "lock", "somebody keeps a lock on a table of identity_link")
     is_sound(look())
 
 

@@ -123,33 +123,55 @@ MISTAKES = {
     "IDENTITYBUS_GATEWAY_KEYS": {"IDENTITYBUS_INTERNAL_KEY": "", "IDENTITYBUS_GATEWAY_KEYS": "hush-hush"},
     "IDENTITYBUS_GATEWAY_KEYS, and the internal key": {"IDENTITYBUS_GATEWAY_KEYS": "hush-hush"},
     "KAFKA_CONSUMER_FETCH_WAIT_MAX_MS": {"KAFKA_CONSUMER_FETCH_WAIT_MAX_MS": "soon"},
+    "GATEWAY_HOST": {"GATEWAY_HOST": "nosuch.invalid"},
+    "GATEWAY_ADMIN_HOST": {"GATEWAY_ADMIN_HOST": "192.0.2.1", "GATEWAY_ADMIN_PORT": "0"},
 }
+OF_SERVICES = {
+    "HTTP_HOST": {"HTTP_HOST": "nosuch.invalid"},
+    "HTTP_HOST, of another machine": {"HTTP_HOST": "192.0.2.1"},
+    "LOOPS": {"LOOPS": "2"},
+    "KAFKA_BOOTSTRAP_SERVERS": {"KAFKA_BOOTSTRAP_SERVERS": "hunter2"},
+    "TOPIC_PREFIX": {"TOPIC_PREFIX": "a b"},
+    "REPLAY_UNTIL": {"REPLAY_UNTIL": "2999-01-31T12:00:00Z"},
+    "IDENTITYBUS_SALTS": {"IDENTITYBUS_SALTS": "hush-hush"},
+    "IDENTITYBUS_INTERNAL_KEY": {"IDENTITYBUS_INTERNAL_KEY": "hush"},
+    "IDENTITYBUS_PREVIOUS_INTERNAL_KEYS": {"IDENTITYBUS_PREVIOUS_INTERNAL_KEYS": "hush,hush"},
+    "KAFKA_PRODUCER_ACKS": {"KAFKA_PRODUCER_ACKS": "1"},
+    "KAFKA_CONSUMER_FOO": {"KAFKA_CONSUMER_FOO": "1"},
+    "KAFKA_SASL_MECHANISM": {"KAFKA_SECURITY_PROTOCOL": "SASL_SSL", "KAFKA_SASL_MECHANISM": "FOO", "KAFKA_SASL_USERNAME": "me"},
+    "KAFKA_SASL_MECHANISM, none": {"KAFKA_SECURITY_PROTOCOL": "SASL_SSL"},
+    "KAFKA_SSL_CERTIFICATE_LOCATION": {"KAFKA_SECURITY_PROTOCOL": "SSL", "KAFKA_SSL_CERTIFICATE_LOCATION": "/none"},
+    "DATABASE_URL": {"DATABASE_URL": "postgresql://127.0.0.1/x?foo=1"},
+    "ALIAS_DELAY": {"ALIAS_DELAY": "soon"},
+}
+STOPS = [(case, "gateway", change) for case, change in MISTAKES.items()] + [
+    (case, "sync", change) for case, change in OF_SERVICES.items()]
 
 
-@pytest.mark.parametrize("case", MISTAKES)
-def test_what_stops_the_gateway_is_found_before(case: str) -> None:
-    """By `settings` and by the doctor, in the words of the gateway."""
+@pytest.mark.parametrize(("case", "program", "change"), STOPS, ids=[f"{program}: {case}" for case, program, _ in STOPS])
+def test_what_stops_a_program_is_found_before(case: str, program: str, change: dict[str, str]) -> None:
+    """By `settings` and by the doctor, in the words of the program, and each once."""
     variable = case.partition(",")[0]
     environment = {
         "KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1", "IDENTITYBUS_INTERNAL_KEY": KEY,
-        "IDENTITYBUS_APPS": str(REPOSITORY / "config" / "apps.yaml")} | MISTAKES[case]
+        "IDENTITYBUS_APPS": str(REPOSITORY / "config" / "apps.yaml")} | change
     with ThreadPoolExecutor() as pool:
         started = pool.submit(
-            subprocess.run, [binary("identitybus-gateway")], env=clean_environment() | environment, capture_output=True,
+            subprocess.run, [binary(f"identitybus-{program}")], env=clean_environment() | environment, capture_output=True,
             text=True, timeout=60)
         told = pool.submit(tool, "settings", "--set", "--json", environment=environment)
-        as_gateway = pool.submit(tool, "settings", "--as", "gateway", environment=environment)
-        doctor = pool.submit(tool, "doctor", "--as", "gateway", "--json", environment=environment)
+        as_program = pool.submit(tool, "settings", "--as", program, environment=environment)
+        doctor = pool.submit(tool, "doctor", "--as", program, "--json", environment=environment)
     start = started.result()
-    assert start.returncode == 78 and start.stderr.startswith(f"identitybus-gateway: {variable}: "), start
-    words = start.stderr.removeprefix(f"identitybus-gateway: {variable}: ").rstrip("\n")
+    assert start.returncode == 78 and start.stderr.startswith(f"identitybus-{program}: {variable}: "), start
+    words = start.stderr.removeprefix(f"identitybus-{program}: {variable}: ").rstrip("\n")
     rows = {row["name"]: row for row in map(json.loads, told.result().stdout.splitlines())}
     assert told.result().returncode == 78 and rows[variable]["problem"] == words, told.result()
-    assert as_gateway.result().returncode == 78 and f"{variable}: {words}\n" in as_gateway.result().stderr
+    assert as_program.result().returncode == 78 and f"{variable}: {words}\n" in as_program.result().stderr
     findings = [json.loads(line) for line in doctor.result().stdout.splitlines()]
     assert [(f["level"], f["subject"], f["message"]) for f in findings if f["id"] == "config.settings"] == [
         ("fail", variable, f"{variable} {words}")], findings
-    said = [start.stderr, *(text for answer in (told, as_gateway, doctor) for text in (
+    said = [start.stderr, *(text for answer in (told, as_program, doctor) for text in (
         answer.result().stdout, answer.result().stderr))]
     assert not any("hush" in text for text in said)
 

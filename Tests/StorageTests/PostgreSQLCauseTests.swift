@@ -17,7 +17,10 @@ import Testing
             (#"server certificate for "a" does not match host name "b""#, .wrongHostName),
             (#"root certificate file "/x" does not exist"#, .noAuthorities),
             (#"no pg_hba.conf entry for host "::1", user "u", database "d", no encryption"#, .wantsTLS),
-            (#"no pg_hba.conf entry for host "::1", user "u", database "d", SSL encryption"#, .wrongCredentials),
+            (#"no pg_hba.conf entry for host "::1", user "u", database "d", SSL encryption"#, .noRight),
+            (#"database "d" is not currently accepting connections"#, .noRight),
+            (#"permission denied for database "d""#, .noRight), (#"role "u" is not permitted to log in"#, .noRight),
+            (#"pg_hba.conf rejects connection for host "::1", user "u", database "d", SSL encryption"#, .noRight),
             (#"password authentication failed for user "u""#, .wrongCredentials),
             (#"role "u" does not exist"#, .wrongCredentials), (#"database "d" does not exist"#, .noDatabase),
             // With sslmode=prefer: over TLS, and then without.
@@ -27,7 +30,7 @@ import Testing
             ),
             (
                 #"no pg_hba.conf entry for host "::1", user "u", database "d", SSL encryption; no pg_hba.conf entry for "#
-                    + #"host "::1", user "u", database "d", no encryption"#, .wrongCredentials
+                    + #"host "::1", user "u", database "d", no encryption"#, .noRight
             ),
             (
                 #"database "d" does not exist; no pg_hba.conf entry for host "::1", user "u", database "d", no encryption"#,

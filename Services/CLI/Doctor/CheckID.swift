@@ -118,7 +118,8 @@ enum CheckID: String, CaseIterable, Sendable {
         case .databaseReachable: "no server answers: its name, its port, no answer, or it is no PostgreSQL"
         case .databaseTLS: "the server speaks no TLS and sslmode asks for it, or the other way"
         case .databaseCertificate: "the server's certificate, or ours, is refused, or ends within 14 days"
-        case .databaseSignIn: "the user, the password or the name of the database is refused"
+        case .databaseSignIn:
+            "the user, the password or the name of the database is refused, or this user may not sign in"
         case .databaseSession: "a connection pooler in transaction mode is in between"
         case .databaseVersion: "the server is older than PostgreSQL 15"
         case .databaseWrites: "it takes no writes: read-only, the disk is full, or somebody keeps a lock"
@@ -145,7 +146,7 @@ enum CheckID: String, CaseIterable, Sendable {
         case .databaseCertificate: ofPostgreSQL + ["certificate-expired", "unknown-ca"]
         case .databaseReachable, .databaseTLS, .databaseSignIn, .databaseSession: ofPostgreSQL
         case .databaseWrites: ofPostgreSQL + ["lock", "disk-full"]
-        case .databaseSchema: ["missing", "table-missing", "older", "other-version", "no-answer"]
+        case .databaseSchema: ["missing", "table-missing", "older", "other-version", "unreadable", "no-answer"]
         case .databaseRights: ["no-right"]
         case .databaseRoom: ofPostgreSQL + ["server-limit", "database-limit", "role-limit"]
         case .fileSchema: ["missing", "table-missing", "older", "other-version", "unreadable"]

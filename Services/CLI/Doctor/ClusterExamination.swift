@@ -82,10 +82,10 @@ struct ClusterExamination {
     // MARK: Topics
 
     private func existence(_ topics: [TopicSurvey.Finding], isEmbedded: Bool) -> [Finding] {
-        let missing = topics.filter { $0.verdict == .missing }.map(\.topic.spec)
+        let missing = topics.filter { $0.verdict == .missing }.map(\.topic)
         let there = topics.filter(\.state.exists)
-        let partitions = Set(there.map(\.state.partitions)).sorted().map(String.init).joined(separator: ", ")
-        let copies = Set(there.map(\.state.replicas)).sorted().map(String.init).joined(separator: ", ")
+        let partitions = Self.counts(there.map(\.state.partitions))
+        let copies = Self.counts(there.map(\.state.replicas))
         var found: [Finding] = []
         for finding in there {
             for flaw in finding.flaws where flaw.setting == "partitions" {
@@ -107,30 +107,41 @@ struct ClusterExamination {
                             + "cop\(copies == "1" ? "y" : "ies")")
                 ] : found
         }
-        let names = missing.map(\.name)
-        let words = "\(there.count) of \(topics.count); missing: \(Self.list(names))"
+        return found + [absence(of: missing, "\(there.count) of \(topics.count)", isEmbedded: isEmbedded)]
+    }
+
+    /// - Parameter state: how many are there.
+    private func absence(of topics: [DeploymentTopics.Topic], _ state: String, isEmbedded: Bool) -> Finding {
+        let missing = topics.map(\.spec)
+        let subject = missing.map(\.name).joined(separator: ",")
+        let words = "\(state); missing: \(Self.list(missing.map(\.name)))"
         if needs.create == .never {
-            return found + [
-                .fail(
-                    .kafkaTopics, words, subject: names.joined(separator: ","),
-                    fix: "TOPIC_CREATE=never: somebody has to make them: identitybus topics --create", cause: "missing")
-            ]
+            return .fail(
+                .kafkaTopics, words, subject: subject,
+                fix: "TOPIC_CREATE=never: somebody has to make them: identitybus topics --create", cause: "missing")
         }
-        if !isEmbedded, let refusal = refusalToCreate(missing) {
-            let isAnswer = !KafkaError.unreachableCodes.contains(refusal.code)
-            return found + [
-                .fail(
-                    .kafkaTopics, "\(words), and they may not be made: \(refusal.message)",
-                    subject: names.joined(separator: ","),
-                    fix: "identitybus topics --create makes them, by a user who may; or give this one the right to.",
-                    cause: isAnswer ? "missing" : "no-answer")
-            ]
-        }
-        return found + [
-            .warn(
-                .kafkaTopics, "\(words); services make them at their start", subject: names.joined(separator: ","),
+        // It makes the apps' when they are asked for.
+        if isEmbedded, topics.contains(where: { $0.app == nil }) {
+            return .fail(
+                .kafkaTopics, "\(words), and the embedded broker makes none", subject: subject,
+                fix: "Is TOPIC_PREFIX that of the `identitybus up` that runs here? It makes its topics at its start.",
                 cause: "missing")
-        ]
+        }
+        guard !isEmbedded, let refusal = refusalToCreate(missing) else {
+            return .warn(
+                .kafkaTopics, "\(words); services make them at their start", subject: subject, cause: "missing")
+        }
+        let isAnswer = !KafkaError.unreachableCodes.contains(refusal.code)
+        if refusal.code == KafkaError.Code.invalidReplicationFactor {
+            return .fail(
+                .kafkaTopics, "\(words), and they cannot be made: \(refusal.message)", subject: subject,
+                fix: "TOPIC_REPLICATION_FACTOR asks for more copies than there are brokers: set it lower.",
+                cause: "missing")
+        }
+        return .fail(
+            .kafkaTopics, "\(words), and they may not be made: \(refusal.message)", subject: subject,
+            fix: "identitybus topics --create makes them, by a user who may; or give this one the right to.",
+            cause: isAnswer ? "missing" : "no-answer")
     }
 
     /// Why these topics may not be made; `nil` when they may. Makes none.
@@ -155,6 +166,12 @@ struct ClusterExamination {
                 "\(topic.topic.spec.name): \(topic.reasons.first ?? "")", subject: topic.topic.spec.name,
                 fix: "A broker that has it is away, or the cluster elects: Kafka's own log says which.")
         }
+    }
+
+    /// Each number once: `1 or 12`.
+    static func counts(_ numbers: [Int]) -> String {
+        let all = Set(numbers).sorted().map(String.init)
+        return all.count < 2 ? all.joined() : all.dropLast().joined(separator: ", ") + " or " + all[all.count - 1]
     }
 
     static func list(_ names: [String]) -> String {
@@ -189,7 +206,7 @@ struct ClusterExamination {
             if let result { found.add(result) } else { found.silent.append("a group") }
         }
         let counts = [("read", read.count), ("write", written.count), ("groups", needs.groups.count)]
-        return found.findings(counts, user: kafka.setting("sasl.username"))
+        return found.findings(counts, user: kafka.setting("sasl.username"), roles: needs.roles)
     }
 
     // MARK: Clock
@@ -261,7 +278,8 @@ struct RightsFound: Sendable {
     /// - Parameters:
     ///   - counts: how many of each kind there are.
     ///   - user: our name in Kafka.
-    func findings(_ counts: [(String, Int)], user: String?) -> [Finding] {
+    ///   - roles: whose rights they are.
+    func findings(_ counts: [(String, Int)], user: String?, roles: [String]) -> [Finding] {
         let all = counts.map(\.1).reduce(0, +)
         let kinds = counts.map { "\($0) \($1)" }.joined(separator: ", ")
         var found: [Finding] = []
@@ -276,12 +294,14 @@ struct RightsFound: Sendable {
                         "\(operation.rawValue) on the \(things)\(names.count == 1 ? "" : "s") \(ClusterExamination.list(names))"
                 }
             }
+            let principals = roles.map { "\($0)=User:\(user ?? "NAME")" }.joined(separator: ",")
+            let more = "and more: identitybus topics --acls --principal \(principals)"
             let grants = KafkaGrant.all(missing).map { $0.shell("User:\(user ?? "NAME")") }
             var finding = Finding.fail(
                 .kafkaRights,
                 "\(user.map { "Kafka user \($0)" } ?? "this Kafka user") lacks \(words.joined(separator: "; "))",
                 subject: missing.map(\.name).joined(separator: ","), cause: "no-right")
-            finding.fix = Array(grants.prefix(4)) + (grants.count > 4 ? ["and more: identitybus topics --acls"] : [])
+            finding.fix = Array(grants.prefix(4)) + (grants.count > 4 ? [more] : [])
             found.append(finding)
         }
         if !silent.isEmpty {

@@ -8,6 +8,7 @@ import Logging
 import Messaging
 import Runtime
 import Supervision
+import Sync
 
 /// Reads the settings as a service does, and goes on where that would stop, to find all that is wrong at once.
 struct ConfigurationExamination {
@@ -20,12 +21,16 @@ struct ConfigurationExamination {
     private(set) var isDatabaseUnknown = false
 
     private var environment: [String: String]
-    private let service: String
+    /// Whose they are: a service, or the gateway.
+    private let program: String
+    private let roles: [Role]
 
-    /// - Parameter service: whose settings they are.
-    init(_ environment: [String: String], of service: String) {
+    /// - Parameter roles: whose settings they are.
+    init(_ environment: [String: String], of roles: [Role]) {
         self.environment = environment
-        self.service = service
+        self.roles = roles
+        // It reads what all services do, and more.
+        program = (roles.first { $0.name == SyncService.name } ?? roles.first ?? .gateway).name
         look(at: Setting.remarks(on: environment))
         read()
         readApps()
@@ -50,16 +55,24 @@ struct ConfigurationExamination {
     }
 
     private mutating func read() {
-        let reading = SettingsReading(environment, of: service)
-        findings += reading.mistakes.map { mistake in
+        let reading = SettingsReading(environment, of: program)
+        var mistakes = reading.mistakes
+        if program != Role.gateway.name, roles.contains(.gateway) {
+            // The rest it reads as services do.
+            mistakes += SettingsReading(environment, of: Role.gateway.name).mistakes.filter {
+                $0.variable.hasPrefix("GATEWAY_") || $0.variable.hasPrefix("IDENTITYBUS_GATEWAY_")
+            }
+        }
+        let environment = environment
+        findings += mistakes.map { mistake in
             .fail(
                 .settings, "\(mistake.variable) \(mistake.words)", subject: mistake.variable,
-                fix: Self.advice(mistake.variable))
+                fix: Self.advice(mistake.variable, environment[mistake.variable]))
         }
         (isKafkaUnknown, isDatabaseUnknown) = (reading.isKafkaUnknown, reading.isDatabaseUnknown)
         guard let configuration = reading.configuration else { return }
         self.configuration = configuration
-        if reading.mistakes.isEmpty {
+        if mistakes.isEmpty {
             let count = environment.keys.count { name in Self.isOurs(name) }
             let fromFiles = environment.keys.count { Self.isOurs($0) && $0.hasSuffix("_FILE") }
             let files = fromFiles == 0 ? "" : ", \(fromFiles) of them name\(fromFiles == 1 ? "s a file" : " files")"
@@ -68,10 +81,12 @@ struct ConfigurationExamination {
         look(at: configuration)
     }
 
-    private static func advice(_ variable: String) -> String {
+    private static func advice(_ variable: String, _ value: String?) -> String {
         switch variable {
         case "KAFKA_BOOTSTRAP_SERVERS", "IDENTITYBUS_INTERNAL_KEY":
             "Set it; or start `identitybus up` here, or name its folder with --data-dir."
+        case "IDENTITYBUS_INTERNAL_KEY_FILE" where value?.hasSuffix("/internal-key") == true:
+            "The key that `identitybus up` has made is for the user who has started it: be that one."
         default: "docs/operations.md lists the settings and what each may be."
         }
     }
@@ -95,7 +110,7 @@ struct ConfigurationExamination {
         let path = environment["IDENTITYBUS_APPS"] ?? "config/apps.yaml"
         do {
             let source = try AppsSource(
-                path: path, reading: service == Role.gateway.name ? .gateway : .everything,
+                path: path, reading: program == Role.gateway.name ? .gateway : .everything,
                 keys: configuration?.keys ?? .none, weakSecrets: .warn, logger: .quiet)
             let apps = source.apps
             let keys = apps.ids.compactMap { apps[$0]?.keys.count }.reduce(0, +)

@@ -33,7 +33,7 @@ struct Examination {
         let end = ContinuousClock.now + Self.limit
         var settings: ConfigurationExamination?
         var findings = timed {
-            let read = ConfigurationExamination(environment, of: roles.first?.name ?? Role.gateway.name)
+            let read = ConfigurationExamination(environment, of: roles)
             settings = read
             return read.findings
         }

@@ -77,8 +77,8 @@ struct KafkaExamination: Sendable {
     /// How much longer a certificate is good.
     static func certificate(_ id: CheckID, _ shown: PeerCertificate, of address: String, now: Timestamp) -> Finding {
         let days = shown.daysLeft(now)
-        let words =
-            "\(shown.subject.isEmpty ? address : shown.subject), \(days) days left, issued by \(shown.issuer)"
+        let left = days >= 0 ? "\(days) days left" : "is over for \(-days) days"
+        let words = "\(shown.subject.isEmpty ? address : shown.subject), \(left), issued by \(shown.issuer)"
         if days >= ConfigurationExamination.soon { return .ok(id, words, subject: address) }
         return .warn(
             id, "\(words): ends on \(shown.ends.rfc3339.prefix(10))", subject: address,
@@ -107,6 +107,13 @@ struct KafkaExamination: Sendable {
                 shown.begins > now
                 ? ". It begins on \(shown.begins.rfc3339.prefix(10))"
                 : ". It is \(shown.subject), issued by \(shown.issuer), until \(shown.ends.rfc3339.prefix(10))"
+        }
+        if failure.cause == .clientCertificate, configuration.kafka.setting("ssl.certificate.location") == nil,
+            configuration.kafka.setting("ssl.keystore.location") == nil
+        {
+            words =
+                "\(failure.address): it asks for a certificate of this client, and none is set "
+                + "(KAFKA_SSL_CERTIFICATE_LOCATION, KAFKA_SSL_KEY_LOCATION)"
         }
         var finding = Finding.fail(id, words, subject: failure.address, cause: failure.cause.rawValue)
         finding.fix = problem.advice

@@ -10,12 +10,15 @@ import Supervision
 struct KafkaNeeds: Sendable {
     let topics: DeploymentTopics
     let rights: [KafkaRight]
+    /// By their names: services, and the gateway.
+    let roles: [String]
     /// What becomes of a topic that is missing.
     let create: TopicCreate
 
     init(_ configuration: ServiceConfiguration, apps: AppDirectory?, roles: [Role]) {
         topics = DeploymentTopics(configuration.topicPlan, apps: apps ?? AppDirectory([]))
         create = configuration.topicPlan.create
+        self.roles = roles.map(\.name)
         let topics = topics
         rights = Set(roles.flatMap { topics.rights(of: $0.name) }).sorted()
     }

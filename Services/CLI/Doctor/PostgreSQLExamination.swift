@@ -151,7 +151,7 @@ struct PostgreSQLExamination: Sendable {
     /// - Parameter ahead: milliseconds.
     static func clock(_ ahead: Int64) -> Finding {
         let seconds = (Double(abs(ahead)) / 1000).formatted(.number.precision(.fractionLength(1)))
-        if abs(ahead) <= 1000 { return .ok(.databaseClock, ahead == 0 ? "as ours" : "\(seconds) s off") }
+        if abs(ahead) <= 1000 { return .ok(.databaseClock, abs(ahead) < 50 ? "as ours" : "\(seconds) s off") }
         let words = "the server is \(seconds) s \(ahead > 0 ? "ahead of" : "behind") us"
         let fix = "Set both by NTP. Whoever is wrong: services decide by their own clock."
         return abs(ahead) <= 5000
@@ -212,10 +212,25 @@ struct PostgreSQLExamination: Sendable {
             ]
         case .tlsToPlain:
             finding.fix = ["sslmode=\(encryption) of DATABASE_URL or PGSSLMODE asks for TLS: ssl=on at the server."]
-        case .wantsTLS: finding.fix = ["The server lets in only over TLS: sslmode=verify-full in DATABASE_URL."]
+        case .wantsTLS:
+            finding.fix = [
+                "Try sslmode=verify-full in DATABASE_URL: pg_hba.conf does not let this user in without TLS."
+            ]
+        case .noRight: finding.fix = [Self.permission(error.message)]
         default: break
         }
         return found + [finding]
+    }
+
+    /// - Parameter words: why somebody is not let in whose password may be right.
+    private static func permission(_ words: String) -> String {
+        switch true {
+        case words.contains("pg_hba.conf"):
+            "Who runs the server gives this user, database and address a line in pg_hba.conf."
+        case words.contains("not permitted to log in"): "Its owner: ALTER ROLE … LOGIN."
+        case words.contains("accepting connections"): "Its owner: ALTER DATABASE … ALLOW_CONNECTIONS true."
+        default: "Its owner: GRANT CONNECT ON DATABASE … TO the role."
+        }
     }
 
     /// libpq says the same of every certificate that it refuses.
@@ -249,7 +264,7 @@ extension PostgreSQLCause {
         case .nameNotResolved, .refused, .unreachable, .timedOut, .closed, .notPostgreSQL, .other: .databaseReachable
         case .tlsToPlain, .wantsTLS: .databaseTLS
         case .noAuthorities, .certificateRefused, .wrongHostName, .clientCertificate: .databaseCertificate
-        case .wrongCredentials, .noDatabase: .databaseSignIn
+        case .wrongCredentials, .noRight, .noDatabase: .databaseSignIn
         case .readOnly: .databaseWrites
         case .full: .databaseRoom
         case .transactionPooler: .databaseSession

@@ -25,11 +25,11 @@ struct SQLiteExamination: Sendable {
             let parent = nearestFolder
             guard access("\(parent)/.", W_OK) == 0 else {
                 return [unusable(folder, "cannot be made: \(Self.words(errno))")]
-                    .skippingRest(of: .sqlite, needs: "the folder")
+                    .skippingRest(of: .sqlite, needs: "the folder", but: [.fileRoom])
             }
             let absent = Finding.ok(
                 .fileStore, "\(folder) is not there yet; services make it at their start", subject: folder)
-            return summary(of: [], [absent] + services.compactMap(missing))
+            return summary(of: [], [absent] + missing(services))
         }
         guard access("\(folder)/.", R_OK | W_OK | X_OK) == 0 else {
             return [unusable(folder, "cannot be used: \(Self.words(errno))")]
@@ -40,7 +40,6 @@ struct SQLiteExamination: Sendable {
         for service in services {
             let path = "\(folder)/\(service.name).sqlite"
             guard access(path, F_OK) == 0 else {
-                found += [missing(service)].compactMap { $0 }
                 continue
             }
             guard access(path, R_OK | W_OK) == 0 else {
@@ -50,7 +49,8 @@ struct SQLiteExamination: Sendable {
             stores.append(service.name)
             found.append(schema(of: service, at: path))
         }
-        return summary(of: stores, found)
+        let absent = services.filter { access("\(folder)/\($0.name).sqlite", F_OK) != 0 }
+        return summary(of: stores, found + missing(absent))
     }
 
     private func summary(of stores: [String], _ found: [Finding]) -> [Finding] {
@@ -105,13 +105,23 @@ struct SQLiteExamination: Sendable {
         }
     }
 
-    /// A store that is not there. A service makes its own, unless it is not to.
-    private func missing(_ service: any CommandService.Type) -> Finding? {
-        guard migrate == .never else { return nil }
-        let path = "\(folder)/\(service.name).sqlite"
-        return .fail(
-            .fileSchema, "\(path) is not there yet, and MIGRATE=never keeps the service from making it", subject: path,
-            fix: "Start the \(service.name) service once with MIGRATE=start.", cause: "missing")
+    /// Stores that are not there. A service makes its own, unless it is not to.
+    private func missing(_ services: [any CommandService.Type]) -> [Finding] {
+        if services.isEmpty { return [] }
+        if migrate == .start {
+            let names = services.map { $0.name }.joined(separator: ", ")
+            return [
+                .warn(
+                    .fileSchema, "\(folder): not there yet: \(names); services make their stores at their start",
+                    subject: folder, cause: "missing")
+            ]
+        }
+        return services.map { service in
+            let path = "\(folder)/\(service.name).sqlite"
+            return .fail(
+                .fileSchema, "\(path) is not there yet, and MIGRATE=never keeps the service from making it",
+                subject: path, fix: "Start the \(service.name) service once with MIGRATE=start.", cause: "missing")
+        }
     }
 
     /// A store that lacks migrations.

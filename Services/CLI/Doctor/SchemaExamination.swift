@@ -31,6 +31,16 @@ struct SchemaExamination {
                 ]
             } catch let error as StorageError where error.sqlState == "42501" {
                 return lackOfRights(error)
+            } catch let error as StorageError where error.isLockTimeout {
+                return lock(error)
+            } catch let error as StorageError where Self.changed.contains(error.sqlState) {
+                return [
+                    .fail(
+                        .databaseSchema, "\(schema) is not as its migrations have made it: \(error.message)",
+                        subject: schema,
+                        fix: "Somebody has changed a table. Put it back, or restore a back-up of the whole store.",
+                        cause: "unreadable")
+                ]
             } catch let error as StorageError where PostgreSQLCause(error) == .full {
                 // The other looks of ours may be what fills it.
                 guard start.duration(to: .now) < Self.patience else {
@@ -47,6 +57,16 @@ struct SchemaExamination {
         }
     }
 
+    /// No such table, column or function.
+    private static let changed: Set<String?> = ["42P01", "42703", "42883"]
+
+    private func lock(_ error: StorageError) -> [Finding] {
+        let fix = "Commands wait until that is over; nothing is lost."
+        let words = "somebody keeps a lock on a table of \(schema) that is read at the start: pg_locks shows who"
+        return [.fail(.databaseWrites, words, subject: schema, fix: fix, cause: "lock")]
+            + [.databaseSchema, .databaseRights].map { .skip($0, needs: "that lock to end") }
+    }
+
     /// How long a connection is waited for.
     private static let patience = Duration.seconds(4)
 
@@ -55,8 +75,13 @@ struct SchemaExamination {
         defer { database.close() }
         let (state, found) = try database.transaction { transaction -> (SchemaState, [Finding]) in
             let state = try service.migrator.state(in: transaction)
-            if state.landed == nil { return (state, [standing(state)]) }
             let tables = try tables(in: transaction)
+            if state.landed == nil {
+                let lost = tables.isEmpty || tables.contains { $0.name == "migrations" } ? [] : ["\(schema).migrations"]
+                return (
+                    state, [Self.tableMissing(.databaseSchema, lost, subject: schema) ?? standing(state)]
+                )
+            }
             return (state, [tableMissing(state, tables) ?? standing(state), rights(state, tables)])
         }
         // Only who may write can look whether somebody else is in the way.

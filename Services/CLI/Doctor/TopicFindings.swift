@@ -64,7 +64,7 @@ struct TopicFindings {
                 "what services read is kept for \(least("retention.ms").map { TopicSpec.time($0) } ?? "long enough")"
             return .ok(check, words + (wanted.map { ", \(TopicSpec.time($0)) is wanted" } ?? ""))
         case .kafkaCopies:
-            let copies = topics.map(\.state.replicas).min() ?? 0
+            let copies = ClusterExamination.counts(topics.map(\.state.replicas))
             let insync = least("min.insync.replicas") ?? told.compactMap { $0.settings["min.insync.replicas"] }.min()
             return .ok(check, "\(copies) of each" + (insync.map { ", min.insync.replicas \($0)" } ?? ""))
         case .kafkaTime: return .ok(check, "of what services read, the broker's")

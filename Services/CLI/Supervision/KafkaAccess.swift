@@ -117,13 +117,33 @@ extension BrokerFailure.Cause {
         }
     }
 
+    /// What to set, where a setting is wrong.
+    private var setting: String {
+        switch self {
+        case .plainToTLS: "Set KAFKA_SECURITY_PROTOCOL to SSL or SASL_SSL, or use Kafka's port without TLS."
+        case .tlsToPlain, .handshakeEnded:
+            "Use Kafka's port with TLS, or set KAFKA_SECURITY_PROTOCOL to PLAINTEXT or SASL_PLAINTEXT."
+        case .unknownAuthority, .certificateRefused:
+            "Set KAFKA_SSL_CA_LOCATION to a file with the certificate of the authority that has issued it."
+        case .wrongHostName:
+            "Use the name that it is for in KAFKA_BOOTSTRAP_SERVERS, or have one issued for this name."
+        case .certificateOver: "Who runs Kafka renews it."
+        case .wantsSASL:
+            "Set KAFKA_SECURITY_PROTOCOL to SASL_SSL or SASL_PLAINTEXT, KAFKA_SASL_MECHANISM, user name and password."
+        case .wantsNoSASL:
+            "Use Kafka's port that asks for signing in, or set KAFKA_SECURITY_PROTOCOL to SSL or PLAINTEXT."
+        case .wrongMechanism: "Set KAFKA_SASL_MECHANISM to one that this Kafka knows."
+        default: "docs/operations.md lists the settings and what each may be."
+        }
+    }
+
     /// What to do, where it is no question of the address.
     var advice: [String] {
         switch status {
         case _ where self == .clientCertificate:
             ["Set both to a certificate and its key that this Kafka accepts: it names the authority in ssl.truststore."]
         case .noRight: ["Set both to a user that this Kafka knows, for the mechanism of KAFKA_SASL_MECHANISM."]
-        case .setting: ["docs/operations.md lists the settings and what each may be."]
+        case .setting: [setting]
         default: []
         }
     }

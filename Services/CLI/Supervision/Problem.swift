@@ -109,6 +109,7 @@ extension Problem {
         let hasNoRight =
             failure.sqlState == "42501" || words.contains("authentication failed") || words.contains("pg_hba.conf")
             || words.contains("permission denied") || words.contains("no password supplied")
+            || words.contains("not currently accepting connections")
             || isConnecting && failure.message.hasPrefix(#"role ""#)
         switch failure.kind {
         case _ where failure == .transactionPooler:
@@ -148,6 +149,10 @@ extension Problem {
         switch failure.code {
         case KafkaError.Code.topicAuthorizationFailed:
             self.init(.noRight, "\(place) does not allow it: \(failure.message)", "Give this user the right by an ACL.")
+        case KafkaError.Code.invalidReplicationFactor:
+            self.init(
+                .setting, "\(place) refuses it: \(failure.message)",
+                "Set TOPIC_REPLICATION_FACTOR to no more than there are brokers.")
         case KafkaError.Code.unknownTopic, KafkaError.Code.unknownTopicOrPartition:
             self.init(.refused, "\(place): \(failure.message)")
         case KafkaError.Code.messageTooLarge, KafkaError.Code.recordListTooLarge, KafkaError.Code.policyViolation,

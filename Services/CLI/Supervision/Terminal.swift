@@ -34,12 +34,14 @@ package enum Terminal {
     /// The parser's help wants room for two columns: on a narrower terminal it ends the process.
     package static func widenHelp() {
         var size = winsize()
-        let told = ProcessInfo.processInfo.environment["COLUMNS"].flatMap(Int.init)
+        let told = ProcessInfo.processInfo.environment[columns].flatMap(Int.init)
         let isAsked = ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 0
-        if (told ?? (isAsked ? Int(size.ws_col) : narrowest)) < narrowest { setenv("COLUMNS", "\(narrowest)", 1) }
+        if (told ?? (isAsked ? Int(size.ws_col) : narrowest)) < narrowest { setenv(columns, "\(narrowest)", 1) }
     }
 
     private static let narrowest = 40
+    /// The terminal's, and no setting of ours.
+    private static let columns = "COLUMNS"
 
     /// Lines of columns under each other, the last one as long as it is.
     package static func table(_ rows: [[String]]) -> [String] {

@@ -14,8 +14,8 @@ struct TopicsCommand: ParsableCommand {
         abstract: "Compares the deployment's topics with what is wanted of them, makes the missing, writes them out.",
         discussion: """
             What is wanted follows from the settings (TOPIC_PREFIX, TOPIC_PARTITIONS, TOPIC_REPLICATION_FACTOR, \
-            JOURNAL_RETENTION_HOURS) and the apps file: give both as the services have them. --format and --acls write \
-            it for others to carry out, and need no Kafka.
+            JOURNAL_RETENTION_HOURS, DEAD_LETTER_RETENTION_HOURS) and the apps file: give both as the services have \
+            them. --format and --acls write it for others to carry out, and need no Kafka.
 
               identitybus topics
               identitybus topics --create

@@ -105,7 +105,7 @@ extension ClientSetting {
 
 extension KafkaConfiguration {
     /// What is wrong with the addresses. librdkafka leaves out what it cannot read, and says so only in its log.
-    static func addressProblem(_ servers: String) -> String? {
+    package static func addressProblem(_ servers: String) -> String? {
         let addresses = servers.split(separator: ",").map { $0.trimming(while: \.isWhitespace) }
         guard !addresses.isEmpty else { return "must be host:port, or several with commas between them" }
         return addresses.first { !isAddress($0) }

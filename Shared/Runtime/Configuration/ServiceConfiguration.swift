@@ -124,6 +124,14 @@ public struct ServiceConfiguration: Sendable {
         }
     }
 
+    /// Looks at what is used only when the servers start. A name of a host is looked up.
+    /// - Throws: `ConfigurationProblem` for a host that nobody can listen on here.
+    public func checkHosts(_ more: [(variable: String, host: String)] = []) throws(ConfigurationProblem) {
+        for (variable, host) in [("HTTP_HOST", httpHost)] + more {
+            if let problem = ListenAddress.problem(of: host) { throw ConfigurationProblem(variable, problem) }
+        }
+    }
+
     /// What the names of the services' schemas in PostgreSQL begin with.
     /// - Throws: `ConfigurationProblem`.
     public static func schemas(_ settings: EnvironmentSettings) throws(ConfigurationProblem) -> String {

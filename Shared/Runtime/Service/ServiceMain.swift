@@ -28,6 +28,7 @@ public enum ServiceMain {
                     "is not set; the \(Service.name) service signs what it sends to other services with it")
             }
             let configurations = try configuration.ofEachLoop()
+            try configuration.checkHosts()
             let registry = bootstrap(configuration)
             let logger = Logger(label: "identitybus.\(Service.name)")
             logRemarks(logger)

@@ -19,6 +19,7 @@ package enum PostgreSQLCause: String, Sendable, CaseIterable {
     case wrongHostName = "wrong-host-name"
     case clientCertificate = "client-certificate"
     case wrongCredentials = "wrong-credentials"
+    case noRight = "no-right"
     case noDatabase = "no-database"
     case readOnly = "read-only"
     case full = "too-many-connections"
@@ -45,16 +46,17 @@ package enum PostgreSQLCause: String, Sendable, CaseIterable {
         (["authentication failed"], .wrongCredentials),
         (["no password supplied"], .wrongCredentials),
         (["role \"", "does not exist"], .wrongCredentials),
-        (["is not permitted to log in"], .wrongCredentials),
-        (["permission denied for database"], .wrongCredentials),
-        (["pg_hba.conf", "ssl encryption"], .wrongCredentials),
+        (["is not permitted to log in"], .noRight),
+        (["permission denied for database"], .noRight),
+        (["is not currently accepting connections"], .noRight),
+        (["pg_hba.conf", "ssl encryption"], .noRight),
         (["database \"", "does not exist"], .noDatabase),
         (["takes no writes"], .readOnly),
         (["too many clients"], .full),
         (["too many connections"], .full),
         (["connection slots are reserved"], .full),
         (["pg_hba.conf", "no encryption"], .wantsTLS),
-        (["pg_hba.conf"], .wrongCredentials),
+        (["pg_hba.conf"], .noRight),
         (["name or service not known"], .nameNotResolved),
         (["name resolution"], .nameNotResolved),
         (["no address associated"], .nameNotResolved),
