@@ -72,9 +72,11 @@ public struct GatewayConfiguration: Sendable {
         case (nil, _): throw ConfigurationProblem("GATEWAY_TLS_CERTIFICATE", "is not set, but GATEWAY_TLS_KEY is")
         case (_, nil): throw ConfigurationProblem("GATEWAY_TLS_KEY", "is not set, but GATEWAY_TLS_CERTIFICATE is")
         }
-        guard port == 0 || port != service.httpPort || host != service.httpHost else {
+        for place in [api] + (admin.map { [$0] } ?? [])
+        where place.port != 0 && place.port == service.httpPort && place.host == service.httpHost {
             throw ConfigurationProblem(
-                "GATEWAY_PORT", "is \(port), and so is HTTP_PORT, where health is served; each needs a port of its own")
+                place.variable,
+                "is \(place.port), and so is HTTP_PORT, where health is served; each needs a port of its own")
         }
     }
 
