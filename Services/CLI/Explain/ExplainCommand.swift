@@ -12,7 +12,8 @@ struct ExplainCommand: ParsableCommand {
         commandName: "explain",
         abstract: "Walks from any id to all others, and tells how it came to be so.",
         discussion: """
-            Takes an install, an external id, a userId, an MPID, an e-mail or another identity value, or a device. \
+            Takes an install, an external id, a userId, an MPID, an e-mail or another identity value, a device, \
+            or a command. \
             Prints what the services' stores hold about it now, then the commands that led there, the oldest first, \
             each with its outcome, its events and the rule that decided. Reads the stores of $DATABASE_URL, or without \
             it those under --data-dir; it never writes. What it prints is personal data. Exit status 3: nothing is known.
@@ -59,7 +60,7 @@ struct ExplainCommand: ParsableCommand {
             return
         }
         say("NOW")
-        for fact in walk.facts { say("  \(fact.harmless)") }
+        for fact in walk.facts.isEmpty ? ["nothing"] : walk.facts { say("  \(fact.harmless)") }
         say("\nHOW IT CAME TO BE  (\(story.count) command\(story.count == 1 ? "" : "s"), oldest first)")
         for line in story.flatMap(\.lines) { say("  \(line.harmless)") }
     }
