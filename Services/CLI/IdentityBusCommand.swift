@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Apps
 import ArgumentParser
 import Chaos
 import Glibc
@@ -37,10 +38,11 @@ struct IdentityBusCommand: ParsableCommand {
         StandardOutput.holdStreams()
         Terminal.widenHelp()
         let arguments = Array(CommandLine.arguments.dropFirst())
-        if let version = ProgramVersion.answer(to: arguments, of: "identitybus") {
-            say(version)
-            leave(.done)
+        if let problem = unknownCommand(arguments) {
+            complain(problem.text)
+            leave(problem.status)
         }
+        tellVersion(arguments)
         do {
             var command = try parseAsRoot()
             do {
@@ -62,6 +64,38 @@ struct IdentityBusCommand: ParsableCommand {
         } catch {
             exit(withError: error)
         }
+    }
+
+    /// Of a word that names no command, with the one that was meant: the parser takes it for an argument too many.
+    private static func unknownCommand(_ arguments: [String]) -> Problem? {
+        let words = arguments.prefix { !$0.hasPrefix("-") }
+        var group: any ParsableCommand.Type = Self.self
+        var path = ["identitybus"]
+        for word in words.first == "help" ? words.dropFirst() : words {
+            let known = group.configuration.subcommands
+            if known.isEmpty { return nil }
+            guard let next = known.first(where: { $0._commandName == word }) else {
+                let guess = nearest(to: word, in: known.map { $0._commandName }).map { " Did you mean \($0)?" } ?? ""
+                let name = (path.dropFirst() + [word]).joined(separator: " ")
+                let all = path.joined(separator: " ")
+                return Problem(.usage, "there is no command \(name).\(guess)", "All: \(all) --help")
+            }
+            group = next
+            path.append(word)
+        }
+        return nil
+    }
+
+    /// Ends the process when its version is asked for, also behind a command.
+    private static func tellVersion(_ arguments: [String]) {
+        let options = Array(arguments.drop { !$0.hasPrefix("-") })
+        if let version = ProgramVersion.answer(to: options, of: "identitybus") {
+            say(version)
+            leave(.done)
+        }
+        guard options.first == "--version" else { return }
+        complain(Problem(.usage, "--version takes nothing but --json.", "identitybus --version --json").text)
+        leave(.usage)
     }
 
     private static func leave(_ status: ExitStatus) -> Never { leave(status.rawValue) }

@@ -47,6 +47,9 @@ struct ProbeCommand: ParsableCommand {
 
     func validate() throws {
         if address != nil, service != nil { throw ValidationError("Give an address or --service, not both") }
+        if let address, !HealthProbe.isAddress(address) {
+            throw ValidationError("\(address) is not an address of a health server, such as http://127.0.0.1:8080")
+        }
     }
 
     func run() throws {

@@ -43,23 +43,24 @@ struct RekeyCommand: ParsableCommand {
         let rekeying = Rekeying(try files.apps.app(app))
         do {
             if dryRun {
-                let reader = try stores.readers().first { $0.service == SyncService.name }
-                guard let reader else { throw stores.missing(Self.noStore) }
+                guard let reader = try stores.readers(of: [SyncService.name]).first else {
+                    throw stores.missing(Self.noStore)
+                }
                 let plan = try rekeying.plan(reader.databaseEngine, reader.query)
                 show(plan)
                 try refuseMeetings(plan)
                 if !plan.isEmpty { tell("dry run: nothing was written") }
                 tell(plan, isDone: false)
             } else {
+                // What is no schema, or none of this role's, looks empty to who writes.
+                if stores.arePostgreSQL, try stores.readers(of: [SyncService.name]).isEmpty {
+                    throw stores.missing(Self.noStore)
+                }
                 guard let database = try stores.open(SyncService.name) else { throw stores.missing(Self.noStore) }
                 defer { database.close() }
                 var made: [Rekeying.Change] = []
                 try database.exclusiveTransaction { transaction in
-                    do throws(StorageError) {
-                        try ServiceLock.take(in: transaction)
-                    } catch {
-                        throw Problem(.usage, "\(error.message).")
-                    }
+                    try Self.keepServicesAway(from: transaction)
                     let plan = try rekeying.plan(transaction.engine) { try transaction.query($0, $1) }
                     show(plan)
                     try refuseMeetings(plan)
@@ -75,6 +76,15 @@ struct RekeyCommand: ParsableCommand {
         } catch is Rekeying.OlderStore {
             throw Problem(
                 .setting, "the store is of an earlier version.", "Start the sync service of this version once.")
+        }
+    }
+
+    private static func keepServicesAway(from transaction: any SQLTransaction) throws {
+        do {
+            try ServiceLock.take(in: transaction)
+        } catch {
+            let isHeld = error.kind == .unavailable && error.sqlState == nil
+            throw isHeld ? Problem(.usage, "\(error.message).") : Problem(error)
         }
     }
 

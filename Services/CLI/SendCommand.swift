@@ -23,7 +23,9 @@ struct SendCommand: ParsableCommand {
             4: expired, or no reply in time. A time-out tells how to ask again without doing it twice.
             """)
 
-    @Argument(help: "The command's type: link.request or, in full, identity.link.request.v1.")
+    @Argument(
+        help: "The command's type: link.request or, in full, identity.link.request.v1.",
+        completion: .list(Self.known.map { RecordLine.short($0.name) }))
     var type: String?
 
     @Option(help: "The app the command is for.")
@@ -172,7 +174,7 @@ struct SendCommand: ParsableCommand {
         } catch {
             let before = String(decoding: text.prefix(error.offset), as: UTF8.self).suffix(40)
             throw Problem(
-                .usage, "--data is \(error)." + (before.isEmpty ? "" : " Before that stands: \(before)"),
+                .usage, "--data: \(error)." + (before.isEmpty ? "" : " Before that stands: \(before)"),
                 "Nothing was sent. \(example)")
         }
         guard value.objectValue != nil else {

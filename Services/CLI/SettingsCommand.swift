@@ -19,7 +19,9 @@ struct SettingsCommand: ParsableCommand {
             shown. Asks neither Kafka nor a database. Exit status 78: a value here cannot be used.
             """)
 
-    @Argument(help: "Only these variables.")
+    @Argument(
+        help: "Only these variables; KAFKA_* are all that begin so.",
+        completion: .list(Setting.all.filter { !$0.isFamily }.map(\.name)))
     var names: [String] = []
 
     @Flag(name: .customLong("set"), help: "Only what is set here.")
@@ -65,7 +67,7 @@ struct SettingsCommand: ParsableCommand {
         let mistakes = mistakes(in: environment)
         let lines = wanted.flatMap { Self.lines(of: $0, in: environment, mistakes) }.filter { line in
             (!onlySet || line.origin != .standard || line.problem != nil)
-                && (names.isEmpty || !line.setting.isFamily || isNamed(line))
+                && (names.isEmpty || !line.setting.isFamily || isNamed(line, in: environment))
         }
         if json {
             for line in lines { say(json: Self.json(line)) }
@@ -84,21 +86,26 @@ struct SettingsCommand: ParsableCommand {
 
     private func wantedSettings() throws -> [Setting] {
         var settings = Setting.all
-        for name in names where Setting.named(name) == nil && !settings.contains(where: { $0.name == name }) {
+        for name in names where !settings.contains(where: { Self.isMeant($0, by: name) }) {
             let known = settings.flatMap { [$0.name] + ($0.fileVariable.map { [$0] } ?? []) }
-            if known.contains(name) { continue }
             let guess = nearest(to: name, in: known).map { " Did you mean \($0)?" } ?? ""
             throw Problem(.usage, "there is no setting \(name).\(guess)", "All: identitybus settings")
         }
         if !names.isEmpty {
-            settings = settings.filter { setting in
-                names.contains {
-                    $0 == setting.name || $0 == setting.fileVariable || Setting.named($0)?.name == setting.name
-                }
-            }
+            settings = settings.filter { setting in names.contains { Self.isMeant(setting, by: $0) } }
         }
         guard let program else { return settings }
         return settings.filter { $0.isRead(by: program) }
+    }
+
+    /// - Parameter name: of a variable, or with `*` at its end of several.
+    private static func isMeant(_ setting: Setting, by name: String) -> Bool {
+        isBeginning(name, of: setting.name) || name == setting.name || name == setting.fileVariable
+            || Setting.named(name)?.name == setting.name
+    }
+
+    private static func isBeginning(_ pattern: String, of name: String) -> Bool {
+        pattern.hasSuffix("*") && name.hasPrefix(pattern.dropLast())
     }
 
     /// What would stop the start of a service, and of the gateway, by the variable: as the programs themselves find it. That
@@ -122,7 +129,14 @@ struct SettingsCommand: ParsableCommand {
         return mistakes
     }
 
-    private func isNamed(_ line: Line) -> Bool { names.contains(line.name) || names.contains(line.setting.name) }
+    /// A member of a family that is not set is shown as the family.
+    private func isNamed(_ line: Line, in environment: [String: String]) -> Bool {
+        names.contains { name in
+            name == line.name || name == line.setting.name || Self.isBeginning(name, of: line.name)
+                || line.name == line.setting.name && environment[name] == nil
+                    && Setting.named(name)?.name == line.name
+        }
+    }
 
     private static func lines(
         of setting: Setting, in environment: [String: String], _ mistakes: [String: String]

@@ -2,6 +2,7 @@
 
 import Foundation
 import GRDB
+import Glibc
 import Logging
 import Storage
 import Supervision
@@ -56,10 +57,10 @@ struct StoreReader {
     }
 
     /// Those that a database has. Looks in the catalogue first: tables that one may not read look as if they were missing.
-    static func all(url: String, schemas: String) throws -> [StoreReader] {
+    static func all(_ services: [String], url: String, schemas: String) throws -> [StoreReader] {
         let catalogue = try PostgreSQLDatabase(url: url, schema: "pg_catalog", makesSchema: false, logger: .quiet)
         defer { catalogue.close() }
-        return try serviceNames.compactMap { service in
+        return try services.compactMap { service in
             let tables = try catalogue.transaction { transaction in
                 try transaction.query(
                     """
@@ -131,6 +132,7 @@ struct StoreReader {
         do {
             return try work()
         } catch let error as DatabaseError {
+            for file in [path, "\(path)-wal", "\(path)-shm"] { try Stores.require(R_OK, of: file) }
             throw Problem(
                 .setting, "\(path) cannot be read: \(error.message ?? "SQLite error \(error.resultCode.rawValue)").",
                 "Is it the store of a service of this version, and may you read it and write beside it?")

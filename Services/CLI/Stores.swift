@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import Glibc
 import Logging
 import Runtime
 import Storage
@@ -23,11 +24,13 @@ struct Stores {
 
     var arePostgreSQL: Bool { url != nil }
 
-    /// All that are there, to be read beside the services.
-    func readers() throws -> [StoreReader] {
-        if let url { return try StoreReader.all(url: url, schemas: schemas) }
-        return try serviceNames.compactMap { service in
+    /// Those that are there, to be read beside the services.
+    /// - Throws: `Problem` where this user may not read one.
+    func readers(of services: [String] = serviceNames) throws -> [StoreReader] {
+        if let url { return try StoreReader.all(services, url: url, schemas: schemas) }
+        return try services.compactMap { service in
             let path = file(service)
+            try Self.require(F_OK, of: path)
             return FileManager.default.fileExists(atPath: path) ? try StoreReader(service: service, file: path) : nil
         }
     }
@@ -39,12 +42,26 @@ struct Stores {
             return try PostgreSQLDatabase(url: url, schema: schemas + service, makesSchema: false, logger: .quiet)
         }
         let path = file(service)
+        try Self.require(F_OK, of: path)
         guard FileManager.default.fileExists(atPath: path) else { return nil }
+        // SQLite's log, and the lock, come to be beside it.
+        for needed in [path, "\(path).lock", "\(folder)/."] { try Self.require(R_OK | W_OK, of: needed) }
         do {
             return try SQLiteDatabase(path: path)
         } catch {
-            throw Problem(.usage, "\(error.message).", "Stop the \(service) service first.")
+            if error.isInUse { throw Problem(.usage, "\(error.message).", "Stop the \(service) service first.") }
+            throw Problem(.setting, "\(error.message).", "Is it the store of a service? --data-dir names their folder.")
         }
+    }
+
+    /// - Parameter mode: `F_OK`, or what is to be done with the file.
+    /// - Throws: `Problem` where this user may not; not where there is no such file.
+    static func require(_ mode: Int32, of path: String) throws {
+        guard access(path, mode) != 0, [EACCES, EPERM, EROFS].contains(errno) else { return }
+        let reason = String(cString: strerror(errno)).lowercased()
+        throw Problem(
+            .noRight, "\(path) cannot be \(mode & W_OK == 0 ? "read" : "written"): \(reason).",
+            "Be the user whose services these are, or one who may do the same.")
     }
 
     /// Says where a store was looked for.

@@ -34,7 +34,8 @@ extension AppsFile {
     private static let mostErrors = 200
 
     /// Looks for everything that is wrong, by the reading that services do: what it refuses is taken out of the file, and
-    /// what is left is read again. So a file without errors is one that services accept.
+    /// what is left is read again. So a file without errors is one that services accept. Each app is read alone for that,
+    /// so that a mistake costs one app's reading; then all that is left, for what is wrong between apps.
     /// - Parameters:
     ///   - path: where the file is; relative secret files are beside it.
     ///   - readsSecrets: whether secret files are read. Otherwise each is taken for a good secret.
@@ -50,28 +51,27 @@ extension AppsFile {
             report.findings = [PrunedFile.whole(error)]
             return report
         }
-        while report.findings.count < mostErrors {
-            do {
-                let secrets = SecretReader(.everything) { file in
-                    guard readsSecrets else { return "\(file) is not read, and taken for a good secret" }
-                    return try TextFile.secret(AppsSource.secretPath(file, besides: path))
-                }
-                let reading = try read(pruned.root, keys, secrets)
-                report.findings += reading.weaknesses.map {
-                    pruned.finding($0, weakSecrets == .refuse ? .error : .warning)
-                }
-                report.findings += (remarks(on: reading, ofDemos: true) + momentary(reading, now)).map {
-                    pruned.finding($0, .warning)
-                }
-                if !report.findings.contains(where: { $0.level == .error }) {
-                    report.apps = AppDirectory(reading.apps)
-                }
-                for use in reading.uses { report.secrets[use.place.words] = Array(SHA256.hash(data: use.secret)) }
-                break
-            } catch {
-                if !pruned.isConsequence(error) { report.findings.append(pruned.finding(error, .error)) }
-                if !pruned.remove(error) { break }
+        let secrets = {
+            SecretReader(.everything) { file in
+                guard readsSecrets else { return "\(file) is not read, and taken for a good secret" }
+                return try TextFile.secret(AppsSource.secretPath(file, besides: path))
             }
+        }
+        var between: [Problem] = []
+        let reading = pruned.read(&report.findings, atMost: mostErrors) { root throws(Problem) in
+            between = []
+            return try read(root, keys, secrets()) { between.append($0) }
+        }
+        if let reading {
+            report.findings += between.prefix(mostErrors - report.findings.count).map { pruned.finding($0, .error) }
+            report.findings += reading.weaknesses.map {
+                pruned.finding($0, weakSecrets == .refuse ? .error : .warning)
+            }
+            report.findings += (remarks(on: reading, ofDemos: true) + momentary(reading, now)).map {
+                pruned.finding($0, .warning)
+            }
+            if !report.findings.contains(where: { $0.level == .error }) { report.apps = AppDirectory(reading.apps) }
+            for use in reading.uses { report.secrets[use.place.words] = Array(SHA256.hash(data: use.secret)) }
         }
         report.findings.sort { ($0.line, $0.column, $0.message) < ($1.line, $1.column, $1.message) }
         return report
@@ -139,8 +139,81 @@ private struct PrunedFile {
     var root: Node
     /// The ways to what was taken out, in the whole file.
     private var removed: Set<[AppsFile.Step]> = []
+    /// The place of its first app in the whole file.
+    private var firstApp = 0
 
     init(root: Node) { self.root = root }
+
+    // MARK: Reading
+
+    /// Reads the file until nothing is refused any more, and takes out what is.
+    /// - Parameters:
+    ///   - findings: what is refused comes behind them, until there are so many.
+    ///   - read: with mistakes between apps.
+    /// - Returns: what is left, unless there are too many errors.
+    mutating func read(
+        _ findings: inout [AppsFile.Finding], atMost most: Int,
+        by read: (Node) throws(AppsFile.Problem) -> AppsFile.Reading
+    ) -> AppsFile.Reading? {
+        // A good file is read once.
+        if let reading = try? read(root) { return reading }
+        readApart(&findings, atMost: most, by: read)
+        return readUntilGood(&findings, atMost: most, by: read)
+    }
+
+    private mutating func readUntilGood(
+        _ findings: inout [AppsFile.Finding], atMost most: Int,
+        by read: (Node) throws(AppsFile.Problem) -> AppsFile.Reading
+    ) -> AppsFile.Reading? {
+        while findings.count < most {
+            do throws(AppsFile.Problem) {
+                return try read(root)
+            } catch {
+                if !isConsequence(error) { findings.append(finding(error, .error)) }
+                if !remove(error) { return nil }
+            }
+        }
+        return nil
+    }
+
+    /// Takes out what is wrong within each app, the first one together with what stands beside all apps.
+    private mutating func readApart(
+        _ findings: inout [AppsFile.Finding], atMost most: Int,
+        by read: (Node) throws(AppsFile.Problem) -> AppsFile.Reading
+    ) {
+        guard let top = root.mapping, let (key, value) = top.first(where: { $0.key.string == Self.list }),
+            var list = value.sequence, list.count > 1
+        else { return }
+        let apps = Array(list)
+        var left: [Node] = []
+        for (index, app) in apps.enumerated() {
+            list.replaceSubrange(list.startIndex..<list.endIndex, with: [app])
+            var part = PrunedFile(root: root)
+            if index > 0 { part.root = .mapping(Self.only(key, of: top)) }
+            part.set(key, .sequence(list))
+            part.firstApp = index
+            _ = part.readUntilGood(&findings, atMost: most, by: read)
+            if let rest = part.root.mapping?[key]?.sequence { left += rest }
+            removed.formUnion(part.removed.filter { $0.count > 1 })
+            if index == 0 { root = part.root }
+        }
+        list.replaceSubrange(list.startIndex..<list.endIndex, with: left)
+        set(key, .sequence(list))
+    }
+
+    private static let list = "apps"
+
+    private static func only(_ key: Node, of mapping: Node.Mapping) -> Node.Mapping {
+        var mapping = mapping
+        for (other, _) in Array(mapping) where other != key { mapping[other] = nil }
+        return mapping
+    }
+
+    private mutating func set(_ key: Node, _ value: Node) {
+        guard var top = root.mapping else { return }
+        top[key] = value
+        root = .mapping(top)
+    }
 
     /// The way in the whole file: elements before have gone.
     private func original(_ steps: [AppsFile.Step]) -> [AppsFile.Step] {
@@ -150,6 +223,7 @@ private struct PrunedFile {
                 way.append(step)
                 continue
             }
+            if way == [.member(Self.list)] { index += firstApp }
             let gone = removed.compactMap { other -> Int? in
                 guard other.count == way.count + 1, other.dropLast() == way[...], case .element(let index) = other.last
                 else { return nil }

@@ -72,8 +72,13 @@ public enum AppsFile {
         }
     }
 
+    /// What becomes of a mistake between apps, each of which may be right by itself: it is thrown, or told, and the reading
+    /// goes on without what is wrong.
+    typealias Refusal = (Problem) throws(Problem) -> Void
+
     static func read(
-        _ root: Node, _ deploymentKeys: DeploymentKeys, _ secrets: SecretReader
+        _ root: Node, _ deploymentKeys: DeploymentKeys, _ secrets: SecretReader,
+        refusing: Refusal = { problem throws(Problem) in throw problem }
     ) throws(Problem) -> Reading {
         let file: Strict<File>
         do {
@@ -86,48 +91,56 @@ public enum AppsFile {
         }
         var apps: [AppSettings] = []
         var places: [Place] = []
+        var ids: Set<AppID> = []
         var keyOwners: [KeyID: AppID] = [:]
         var keyPlaces: [KeyID: Place] = [:]
         for (index, app) in file.apps.enumerated() {
             let place = Place(steps: [.member("apps"), .element(index)], words: "app \(app.id)")
-            try check(app.id, place, among: apps)
-            let keys = try keys(of: app, place, &keyOwners, deploymentKeys, secrets)
+            try check(app.id, place)
+            guard ids.insert(app.id).inserted else {
+                try refusing(Problem("lists app \(app.id) twice", at: place["id"]))
+                continue
+            }
+            let keys = try keys(of: app, place, &keyOwners, deploymentKeys, secrets, refusing)
             apps.append(try settings(of: app, keys, place, secrets))
             places.append(place)
-            for (index, key) in (app.keys ?? []).enumerated() {
+            for (index, key) in (app.keys ?? []).enumerated() where keyPlaces[key.id] == nil {
                 keyPlaces[key.id] = place.inside("keys", index, "key \(key.id)")
             }
         }
-        try checkTopics(of: apps, places)
-        try SecretUse.check(secrets.uses)
+        try checkTopics(of: apps, places, refusing)
+        try SecretUse.check(secrets.uses, refusing)
         let demo = Set(apps.filter(\.isDemo).map(\.id))
-        let ids = demo.map(\.text).sorted().joined(separator: ", ")
+        let names = demo.map(\.text).sorted().joined(separator: ", ")
         return Reading(
             apps: apps, weaknesses: secrets.uses.filter { !demo.contains($0.app) }.compactMap(\.weakness),
-            demo: demo.isEmpty ? [] : ["demo apps (\(ids)): their secrets are public, anybody can act as them"],
+            demo: demo.isEmpty ? [] : ["demo apps (\(names)): their secrets are public, anybody can act as them"],
             places: places, keyPlaces: keyPlaces, uses: secrets.uses)
     }
 
-    private static func check(_ id: AppID, _ place: Place, among apps: [AppSettings]) throws(Problem) {
+    private static func check(_ id: AppID, _ place: Place) throws(Problem) {
         guard canBeName(id.text), !id.text.contains("/") else {
             throw Problem(
                 "has an app whose id is empty, is over 255 bytes or has a slash or a control character", at: place["id"]
             )
         }
-        guard !apps.contains(where: { $0.id == id }) else { throw Problem("lists app \(id) twice", at: place["id"]) }
     }
 
     private static func keys(
         of app: Strict<App>, _ place: Place, _ owners: inout [KeyID: AppID], _ deploymentKeys: DeploymentKeys,
-        _ secrets: SecretReader
+        _ secrets: SecretReader, _ refusing: Refusal
     ) throws(Problem) -> [KeyID: APIKey] {
         var keys: [KeyID: APIKey] = [:]
         for (index, key) in (app.keys ?? []).enumerated() {
             let place = place.inside("keys", index, "key \(key.id)")
-            if let owner = owners.updateValue(app.id, forKey: key.id) {
-                throw Problem(
-                    "uses key id \(key.id) twice (apps \(owner) and \(app.id)); key ids are unique", at: place["id"])
+            if let owner = owners[key.id] {
+                try refusing(
+                    Problem(
+                        "uses key id \(key.id) twice (apps \(owner) and \(app.id)); key ids are unique",
+                        at: place["id"]))
+                continue
             }
+            owners[key.id] = app.id
             let read = try apiKey(key, place, of: app.id, secrets)
             guard !deploymentKeys.comeFrom(read.secret) else {
                 throw Problem(
@@ -181,15 +194,20 @@ public enum AppsFile {
     }
 
     /// The topics that apps have for themselves.
-    private static func checkTopics(of apps: [AppSettings], _ places: [Place]) throws(Problem) {
+    private static func checkTopics(
+        of apps: [AppSettings], _ places: [Place], _ refusing: Refusal
+    ) throws(Problem) {
         var replyOwners: [String: AppID] = [:]
         for (app, place) in zip(apps, places) {
             if let replies = app.replies {
                 try check(replies: replies, place)
-                if let owner = replyOwners.updateValue(app.id, forKey: replies) {
-                    throw Problem(
-                        "gives apps \(owner) and \(app.id) the same reply topic; each app has its own",
-                        at: place["replies"])
+                if let owner = replyOwners[replies] {
+                    try refusing(
+                        Problem(
+                            "gives apps \(owner) and \(app.id) the same reply topic; each app has its own",
+                            at: place["replies"]))
+                } else {
+                    replyOwners[replies] = app.id
                 }
             }
             guard !app.ownCommandsTopics || Topics.canOwnCommandsTopics(app.id) else {
@@ -200,10 +218,11 @@ public enum AppsFile {
         }
         let owners = zip(apps, places).filter(\.0.ownCommandsTopics)
         if owners.count > mostOwnersOfCommandsTopics {
-            throw Problem(
-                "has \(owners.count) apps with ownCommandsTopics; there may be \(mostOwnersOfCommandsTopics), because each "
-                    + "is one more consumer in every service. Give apps deployments of their own",
-                at: owners[mostOwnersOfCommandsTopics].1["ownCommandsTopics"])
+            try refusing(
+                Problem(
+                    "has \(owners.count) apps with ownCommandsTopics; there may be \(mostOwnersOfCommandsTopics), because "
+                        + "each is one more consumer in every service. Give apps deployments of their own",
+                    at: owners[mostOwnersOfCommandsTopics].1["ownCommandsTopics"]))
         }
     }
 

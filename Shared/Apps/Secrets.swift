@@ -41,23 +41,24 @@ public struct SecretUse {
 
     /// Refuses a secret with two purposes, and a verification secret of two apps: what one of them makes would be taken
     /// for the other's. The line names both places and no secret.
-    static func check(_ uses: [SecretUse]) throws(AppsFile.Problem) {
+    static func check(_ uses: [SecretUse], _ refusing: AppsFile.Refusal) throws(AppsFile.Problem) {
         var seen: [[UInt8]: SecretUse] = [:]
         for use in uses {
             guard let other = seen[use.secret] else {
                 seen[use.secret] = use
                 continue
             }
+            let demand: String
             if other.purpose != use.purpose {
-                throw AppsFile.Problem(
-                    "\(use.place): has the same secret as \(other.place); each purpose needs a secret of its own",
-                    at: use.place.steps)
+                demand = "each purpose needs a secret of its own"
+            } else if use.purpose.isOneAppsOnly, other.app != use.app {
+                demand = "each app needs secrets of its own"
+            } else {
+                continue
             }
-            if use.purpose.isOneAppsOnly, other.app != use.app {
-                throw AppsFile.Problem(
-                    "\(use.place): has the same secret as \(other.place); each app needs secrets of its own",
-                    at: use.place.steps)
-            }
+            try refusing(
+                AppsFile.Problem(
+                    "\(use.place): has the same secret as \(other.place); \(demand)", at: use.place.steps))
         }
     }
 

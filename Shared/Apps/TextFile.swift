@@ -47,6 +47,10 @@ public enum TextFile {
 
     /// Foundation does not tell.
     private static func reason(_ path: String) -> String {
+        var status = stat()
+        if stat(path, &status) == 0, ![S_IFREG, S_IFDIR].contains(status.st_mode & S_IFMT) {
+            return "it is a pipe, a device or a socket, and no file"
+        }
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { return words(errno) }
         defer { close(descriptor) }

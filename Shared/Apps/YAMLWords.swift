@@ -19,8 +19,8 @@ enum YAMLWords {
             return at(place, "the character \(name), which text does not have; is it an apps file? Write it without")
         case .duplicatedKeysInMapping(let names, let context):
             var problem = AppsFile.Problem(
-                "has \(names.joined(separator: ", ")) twice in one mapping: line \(context.mark.line), "
-                    + "column \(context.mark.column); keep one")
+                "has \(names.joined(separator: ", ")) twice in one mapping, first in line "
+                    + "\(context.mark.line), column \(context.mark.column); keep one")
             problem.position = AppsFile.Position(context.mark)
             return problem
         default: return other

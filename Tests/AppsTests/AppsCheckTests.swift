@@ -66,6 +66,44 @@ import Testing
         #expect(found.count == expected.count && zip(found, expected).allSatisfy { $0.hasPrefix($1) }, "\(found)")
     }
 
+    /// Also where all apps go, and something at the top is wrong.
+    @Test func whatStandsBesideTheAppsIsFoundToo() {
+        let text = """
+            colour: red
+            apps:
+              - one
+              - two
+            size: 1
+            """
+        let found = Self.check(text).findings.map { "\($0.line):\($0.column) \($0.message.prefix(8))" }
+        #expect(found == ["1:1 the file", "3:5 apps[0]:", "4:5 apps[1]:", "5:1 the file"], "\(found)")
+    }
+
+    /// Of several that share one thing, each but the first is told.
+    @Test func whatIsWrongBetweenAppsIsFoundForEach() {
+        let secret = String(repeating: "v", count: 32)
+        let apps = (0..<5).map {
+            "  - { id: a\($0), replies: identity.replies.x, verification: { keys: [{ id: v, secret: \(secret) }] } }"
+        }
+        let found = Self.check("apps:\n" + apps.joined(separator: "\n")).findings.map(\.message)
+        #expect(found.count(where: { $0.contains("same reply topic") }) == 4, "\(found)")
+        #expect(found.count(where: { $0.contains("each app needs secrets of its own") }) == 4, "\(found)")
+    }
+
+    /// A mistake costs a reading of its app, and not of all.
+    @Test(arguments: ["colour: red", "replies: demo", "replies: identity.replies.x"])
+    func manyMistakesTakeNotMuchLonger(mistake: String) {
+        func seconds(_ more: (Int) -> String) -> Double {
+            let apps = (0..<150).map { "  - { id: a\($0), \(more($0)) }" }.joined(separator: "\n")
+            let began = ContinuousClock.now
+            _ = Self.check("apps:\n\(apps)")
+            return began.duration(to: .now) / .seconds(1)
+        }
+        let good = seconds { "replies: identity.replies.a\($0)" }
+        let bad = seconds { _ in mistake }
+        #expect(bad < 20 * good + 0.5, "\(bad) s; without mistakes \(good) s")
+    }
+
     @Test func thereIsAnEndToIt() {
         let apps = (0..<500).map { "  - { id: a\($0), colour: red }" }.joined(separator: "\n")
         #expect(Self.check("apps:\n\(apps)").findings.count == 200)

@@ -207,7 +207,7 @@ import Testing
         (String(repeating: "[", count: 5000), "nested too deeply", "brackets"),
         ("hunter2", "is no mapping at its top", "begin it with apps:"),
         ("- id: hunter2", "is no mapping at its top", "begin it with apps:"),
-        ("apps: {}\napps: hunter2", "has apps twice in one mapping: line 1, column 1", "keep one"),
+        ("apps: {}\napps: hunter2", "has apps twice in one mapping, first in line 1, column 1", "keep one"),
         ("apps: hunter2", "apps: has a value of another kind", "a list is wanted"),
         ("apps: [hunter2]", "apps[0]: has a value of another kind", "a mapping with members is wanted"),
         ("apps: [{id: a, keys: {}}]", "apps[0].keys: has a value of another kind", "a list is wanted"),

@@ -48,11 +48,19 @@ import Testing
             (KafkaError.Code.transport, .away), (KafkaError.Code.timedOut, .away),
             (KafkaError.Code.topicAuthorizationFailed, .noRight), (KafkaError.Code.messageTooLarge, .refused),
             (KafkaError.Code.unknownTopicOrPartition, .refused),
+            (KafkaError.Code.invalidReplicationFactor, .setting), (KafkaError.Code.invalidPartitions, .setting),
+            (KafkaError.Code.invalidConfig, .setting),
         ]
         for (code, status) in cases {
             let problem = Problem(KafkaError(code: code), at: "b:9092")
             #expect(problem.status == status && problem.what.contains("Kafka at b:9092"), "\(problem)")
+            #expect(problem.what.contains("does not answer") == (status == .away), "\(problem)")
         }
+    }
+
+    @Test func tooManyCopiesNameTheirSetting() {
+        let problem = Problem(KafkaError(code: KafkaError.Code.invalidReplicationFactor), at: "b:9092")
+        #expect(problem.text.contains("Set TOPIC_REPLICATION_FACTOR to as many copies as there are brokers"))
     }
 
     @Test func aFileIsNamedWithTheSystemsReason() {

@@ -58,7 +58,7 @@ import WireJSON
                 "identity.replies.acme          -       -        -      -       -       -  MISSING      of app acme",
                 "identity.user.commands.v1      6       3        1    2 d  sender  3.0 MB  WEAK         "
                     + "6 partitions, wants 12: no more than 6 loops share the work",
-                reason + "  retention 2 d, wants 14 d: what no service has read by then is lost",
+                reason + "  retention 2 d, wants 14 d: what nobody has read by then is lost",
                 reason + "  min.insync.replicas 1, wants 2: an acknowledged message can be lost with one broker",
                 reason + "  time by sender, wants broker: "
                     + "a sender's wrong clock makes the inbox forget too early or too late",

@@ -151,9 +151,11 @@ def test_settings_decide_as_in_a_service(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     for path, words in ((tmp_path / "none", "no such file or directory"), (tmp_path, "is a directory")):
-        for arguments in ((path,), (DEMO, "--against", path)):
+        for arguments, way in (
+            ((path,), "Name the apps file"), ((DEMO, "--against", path), "--against names the file that is in force"),
+        ):
             answer = tool("check-config", *arguments, environment={})
-            assert answer.returncode == 78 and "Name the apps file" in answer.stderr, answer
+            assert answer.returncode == 78 and way in answer.stderr, answer
             assert f"identitybus: {path} cannot be read: {words}." in answer.stderr
             assert "refuse" not in answer.stdout
 

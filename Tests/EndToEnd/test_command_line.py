@@ -9,8 +9,10 @@ import re
 import select
 import signal
 import socket
+import sqlite3
 import ssl
 import subprocess
+import tempfile
 import threading
 import time
 import uuid
@@ -98,14 +100,37 @@ def test_help_tells_every_status_of_the_page() -> None:
     (("watch", "--until", "now"),
      "names a time that is over, so say where to begin: --since 10m --until now, or --from-beginning --until now."),
     (("watch", "--until", "10m"), "A time to come is 18:30 (UTC) or 2030-01-31T18:30:00Z."),
-    (("watch", "--until", "tomorrow"), "now, 10m (ago), 18:30, 2030-01-31"),
+    (("watch", "--until", "tomorrow"), "now, 10m (ago), 18:30 (UTC), 2030-01-31"),
     (("sign", "--topic", "t", "--app", "demo", "--key-id", "k", "--header", "x=1"), "ce_<attribute>=<value>"),
-    (("sned",), "Unexpected argument 'sned'"),
+    (("topics", "--cluster", "x", "--format", "sh"), "--cluster is for --format strimzi"),
+    (("probe", "ready", "127.0.0.1:8080"), "127.0.0.1:8080 is not an address of a health server, such as http://127.0.0.1:8080"),
+    (("probe", "ready", "https://127.0.0.1:8080"), "such as http://127.0.0.1:8080"),
 ], ids=lambda value: " ".join(value) if isinstance(value, tuple) else "")
 def test_what_cannot_be_read_gets_the_usage(arguments: tuple[str, ...], part: str) -> None:
     answer = tool(*arguments, environment={})
     assert (answer.returncode, answer.stdout) == (64, ""), answer
     assert answer.stderr.startswith("identitybus: ") and part in answer.stderr and "Usage: " in answer.stderr
+
+
+@pytest.mark.parametrize(("arguments", "parts"), [
+    (("doctr",), ("there is no command doctr. Did you mean doctor?", "All: identitybus --help")),
+    (("sned", "link.query", "--app", "demo"), ("there is no command sned. Did you mean send?",)),
+    (("nothing-like-it",), ("there is no command nothing-like-it.\n",)),
+    (("dlq", "lits"), ("there is no command dlq lits. Did you mean list?", "All: identitybus dlq --help")),
+    (("help", "foo"), ("there is no command foo.",)),
+    (("--version", "extra"), ("--version takes nothing but --json.",)),
+    (("--version", "--jsn"), ("--version takes nothing but --json.",)),
+], ids=lambda value: " ".join(value))
+def test_a_word_that_names_no_command(arguments: tuple[str, ...], parts: tuple[str, ...]) -> None:
+    is_problem(tool(*arguments, environment={}), 64, *parts)
+
+
+def test_help_and_version_of_a_command() -> None:
+    for words in (("help", "dlq", "list"), ("dlq", "list", "--help")):
+        answer = tool(*words, environment={})
+        assert answer.returncode == 0 and "USAGE: identitybus dlq list" in answer.stdout, answer
+    answer = tool("doctor", "--version", "--json", environment={})
+    assert answer.returncode == 0 and json.loads(answer.stdout)["program"] == "identitybus", answer
 
 
 # What is wrong, where, what to do
@@ -182,11 +207,11 @@ def test_a_topic_that_is_not_there_is_told_before_sending(shell: dict[str, str],
     ("unknown app, as a service", 64, (
         "has no app demp. Did you mean demo?", "It has: ", "Nothing was sent. --force sends it.")),
     ("unknown key", 64, ("app demo has no key demo-backed.", "Did you mean demo-backend?", "internal")),
-    ("data is not JSON", 64, ("--data is not JSON at byte 1: ", "Before that stands: {\n", "Nothing was sent")),
+    ("data is not JSON", 64, ("--data: not JSON at byte 1: ", "Before that stands: {\n", "Nothing was sent")),
     ("data is quoted wrongly", 64, (
-        "--data is not JSON at byte 1: expected a member name in double quotes, found '''. Before that stands: {\n",
+        "--data: not JSON at byte 1: expected a member name in double quotes, found '''. Before that stands: {\n",
         "A shell takes it whole in single quotes: --data '{\"installId\":\"phone-1\"}'")),
-    ("data has no comma", 64, ("--data is not JSON at byte 15: ", "Before that stands: {\"x\":1,\"b\":\"a\" \n")),
+    ("data has no comma", 64, ("--data: not JSON at byte 15: ", "Before that stands: {\"x\":1,\"b\":\"a\" \n")),
     ("no broker", 78, ("KAFKA_BOOTSTRAP_SERVERS", "identitybus up", "/bootstrap")),
     ("no internal key", 78, ("IDENTITYBUS_INTERNAL_KEY", "/internal-key")),
     ("no apps file", 78, ("/none: cannot be read: no such file or directory; set IDENTITYBUS_APPS", "\n             --apps, or IDENTITYBUS_APPS")),
@@ -246,6 +271,46 @@ def test_errors_of_the_other_commands(shell: dict[str, str], tmp_path: Path, dep
     is_problem(tool("watch", "--topic", "nothing.like.it", environment=shell), 3, "nothing.like.it")
 
 
+def as_nobody(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """What it says to a user who may not do what root may; the same where it runs as another one already."""
+    return subprocess.run(
+        [binary("identitybus"), *arguments], env=clean_environment(), capture_output=True, text=True, timeout=60,
+        user="nobody" if os.geteuid() == 0 else None)
+
+
+def test_files_of_somebody_else() -> None:
+    """In a folder into which everybody may look."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        store = sqlite3.connect(folder / "sync.sqlite")
+        store.execute("CREATE TABLE salt (x)")
+        store.close()
+        place = ("--data-dir", folder)
+        rekey = ("rekey", "--app=demo", f"--apps={REPOSITORY}/config/apps.yaml")
+        for mode, commands, words in (
+            (0o000, (("salts",), (*rekey, "--dry-run")), "cannot be read"),
+            (0o444, (("migrate",), rekey), "cannot be written"),
+        ):
+            (folder / "sync.sqlite").chmod(mode)
+            for command in commands:
+                is_problem(as_nobody(*command, *place), 77, f"{folder}/sync.sqlite {words}: permission denied.",
+                           "Be the user whose services these are")
+        (folder / "sync.sqlite").chmod(0o666)
+        folder.chmod(0o555)
+        is_problem(as_nobody("migrate", *place), 77, f"{folder}/. cannot be written: permission denied.")
+        is_problem(as_nobody("up", "--data-dir", folder / "new"), 77, "cannot be made: permission denied.")
+        folder.chmod(0o000)
+        is_problem(as_nobody("salts", *place), 77, "cannot be read: permission denied.")
+        folder.chmod(0o755)
+
+
+def test_a_file_that_is_no_store(tmp_path: Path) -> None:
+    (tmp_path / "link.sqlite").write_text("hunter2 " * 1000)
+    is_problem(tool("migrate", "--data-dir", tmp_path, environment={}), 78, "link.sqlite", "not a database",
+               "Is it the store of a service?")
+
+
 def test_explain_tells_a_wrong_app_from_an_unknown_id(deployment: Deployment) -> None:
     shell = deployment.environment()
     is_problem(tool("explain", "nobody", "--app", "nope", environment=shell), 64, "has no app nope")
@@ -274,22 +339,30 @@ def test_a_database_that_says_no(postgres: PostgresServer) -> None:
     def salts(url: str) -> subprocess.CompletedProcess[str]:
         return tool("salts", environment={"DATABASE_URL": url})
 
+    rekey = ("rekey", "--app=demo", f"--apps={REPOSITORY}/config/apps.yaml")
     database = postgres.new_database()
     is_problem(salts(re.sub(r"/[^/]*$", "/no-such-database", database.url)), 78, "no-such-database",
                "Check the name of the database in DATABASE_URL, or make it: CREATE DATABASE.")
     is_problem(salts(re.sub("//.*@", "//nobody:a-password@", database.url)), 77, 'role "nobody" does not exist',
                "Check the user and the password of DATABASE_URL")
     is_problem(salts(database.url), 78, "no store with a salt in the database of DATABASE_URL", "DATABASE_SCHEMA_PREFIX")
+    for more in ((), ("--dry-run",)):
+        is_problem(tool(*rekey, *more, environment={"DATABASE_URL": database.url}), 78,
+                   "no store of the sync service in the database of DATABASE_URL", "DATABASE_SCHEMA_PREFIX")
     schemas = "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'identity%'"
     stranger = fresh("stranger").replace("-", "_")
     with psycopg.connect(database.url, autocommit=True) as connection:
         assert connection.execute(schemas).fetchone() == (0,)
-        connection.execute("CREATE SCHEMA identity_link CREATE TABLE inbox_state (x int)")
+        for service in ("link", "sync"):
+            connection.execute(f"CREATE SCHEMA identity_{service} CREATE TABLE inbox_state (x int)")  # type: ignore[arg-type]
         connection.execute(f"CREATE ROLE {stranger} LOGIN PASSWORD 'a-password'")  # type: ignore[arg-type]
         try:
             place = urlsplit(database.url)
             url = urlunsplit(place._replace(netloc=f"{stranger}:a-password@{place.netloc.rpartition('@')[2]}"))
             is_problem(salts(url), 77, f"{stranger} may not read the schema identity_link", "GRANT")
+            for more in ((), ("--dry-run",)):
+                is_problem(tool(*rekey, *more, environment={"DATABASE_URL": url}), 77,
+                           f"{stranger} may not read the schema identity_sync", "GRANT")
         finally:
             connection.execute(f"DROP ROLE {stranger}")  # type: ignore[arg-type]
 

@@ -290,6 +290,28 @@ def test_a_wrong_word_is_named(roles: Roles, arguments: list[str], status: int, 
     assert roles.ask("SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'identity%'") == [(0,)]
 
 
+def test_a_database_that_takes_no_writes(roles: Roles) -> None:
+    name = roles.database.url.rpartition("/")[2].partition("?")[0]
+    roles.ask(f'ALTER DATABASE "{name}" SET default_transaction_read_only = on')
+    answer = roles.migrate()
+    assert answer.returncode == 77 and "takes no writes (read-only)" in answer.stderr, answer
+    assert "Is it a standby" in answer.stderr and "Does PostgreSQL run there" not in answer.stderr, answer
+    roles.ask(f'SET default_transaction_read_only = off; ALTER DATABASE "{name}" RESET default_transaction_read_only')
+
+
+@pytest.mark.parametrize("sql", [
+    "ALTER TABLE identity_link.migrations DROP COLUMN checksum",
+    "DELETE FROM identity_link.migrations WHERE number > 1",
+])
+def test_tables_that_somebody_has_changed(roles: Roles, sql: str) -> None:
+    assert roles.migrate("--service", "link").returncode == 0
+    roles.ask(sql)
+    answer = roles.migrate("--service", "link")
+    assert answer.returncode == 78 and not answer.stdout, answer
+    assert "the store of link is not as its migrations have left it: " in answer.stderr, answer
+    assert "In this store nothing was changed." in answer.stderr and "start its service" not in answer.stderr, answer
+
+
 def test_a_file_in_use_is_left_alone(make_deployment: Make) -> None:
     deployment = make_deployment("sqlite")
     deployment.service().start().wait_ready()

@@ -51,6 +51,15 @@ def test_the_pages_have_the_same_list() -> None:
         re.findall("`([A-Z_]+)`", told.partition(" have a")[0]))
 
 
+def test_several_by_their_beginning_and_a_member_that_is_not_set() -> None:
+    found = settings({"KAFKA_PRODUCER_LINGER_MS": "5"}, "KAFKA_*")
+    assert {"KAFKA_BOOTSTRAP_SERVERS", "KAFKA_PRODUCER_*", "KAFKA_PRODUCER_LINGER_MS"} <= set(found)
+    assert all(name.startswith("KAFKA_") for name in found)
+    [family] = settings({}, "PGSSLROOTCERT")
+    assert family.endswith("*") and "PGSSLROOTCERT".startswith(family[:-1])
+    assert "there is no setting NOTHING_*." in tool("settings", "NOTHING_*", environment={}).stderr
+
+
 def test_every_limit_is_one_that_programs_refuse_beyond() -> None:
     """The list says what may be; the programs take their limits from it."""
     readable = {name: row for name, row in settings({}).items() if "least" in row}

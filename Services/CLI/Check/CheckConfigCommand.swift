@@ -43,7 +43,7 @@ struct CheckConfigCommand: ParsableCommand {
         let report = try report(on: path, settings)
         let errors = report.findings.count(where: { $0.level == .error })
         // What is in force was accepted once; warnings about it help nobody.
-        let old = try against.map { (path: $0, report: try self.report(on: $0, settings)) }
+        let old = try against.map { (path: $0, report: try self.report(on: $0, settings, isInForce: true)) }
         show(report.findings, of: path)
         guard let apps = report.apps else {
             tell(path, errors, report.findings.count - errors)
@@ -62,14 +62,18 @@ struct CheckConfigCommand: ParsableCommand {
         show(comparison.changes(from: before, to: apps), path, report.findings.count)
     }
 
-    private func report(on path: String, _ settings: EnvironmentSettings) throws -> AppsFile.Report {
+    private func report(
+        on path: String, _ settings: EnvironmentSettings, isInForce: Bool = false
+    ) throws -> AppsFile.Report {
         let text: String
         do {
             text = try TextFile.read(path)
         } catch {
             throw Problem(
                 .setting, "\(path) cannot be read: \(error).",
-                "Name the apps file: identitybus check-config FILE, or IDENTITYBUS_APPS.")
+                isInForce
+                    ? "--against names the file that is in force."
+                    : "Name the apps file: identitybus check-config FILE, or IDENTITYBUS_APPS.")
         }
         return AppsFile.check(
             text, path: path, weakSecrets: try settings.choice("IDENTITYBUS_WEAK_SECRETS", default: .refuse),

@@ -30,7 +30,7 @@ struct DLQCommand: ParsableCommand {
 
 /// Which letters are meant.
 struct LetterOptions: ParsableArguments {
-    @Option(help: "Only of this service; may be given several times.")
+    @Option(help: "Only of this service; may be given several times.", completion: .list(serviceNames))
     var service: [String] = []
 
     @Option(help: "Only with this reason, such as KEY_EXPIRED.")

@@ -129,7 +129,7 @@ struct PostgreSQLExamination: Sendable {
         found.append(Self.clock(ahead))
         if facts.isReadOnly {
             found.append(
-                .fail(.databaseWrites, "takes no writes (read-only)", subject: place, fix: Self.readOnlyAdvice))
+                .fail(.databaseWrites, "takes no writes (read-only)", subject: place, fix: Problem.readOnlyAdvice))
         }
         return found
     }
@@ -144,9 +144,6 @@ struct PostgreSQLExamination: Sendable {
         let who = services.count == 1 ? "the \(services[0].name) service" : "\(services.count) services"
         return room.finding(wanted: wanted, of: "\(who) with LOOPS=\(loops)")
     }
-
-    private static let readOnlyAdvice =
-        "Is it a standby, or is default_transaction_read_only on? DATABASE_URL may name several hosts."
 
     /// - Parameter ahead: milliseconds.
     static func clock(_ ahead: Int64) -> Finding {
@@ -203,7 +200,7 @@ struct PostgreSQLExamination: Sendable {
         var finding = Finding.fail(id, "\(place): \(error.message)", subject: place, cause: cause.rawValue)
         finding.fix = problem.advice
         switch cause {
-        case .readOnly: finding.fix = [Self.readOnlyAdvice]
+        case .readOnly: finding.fix = [Problem.readOnlyAdvice]
         case .full: finding.fix = ["Raise that limit, or end sessions that nobody needs (pg_stat_activity)."]
         case .certificateRefused, .wrongHostName, .noAuthorities: explain(&finding, cause)
         case .clientCertificate:

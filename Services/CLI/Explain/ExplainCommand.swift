@@ -93,7 +93,8 @@ struct ExplainCommand: ParsableCommand {
 
     private func tellPeople(_ walk: IdentityWalk) {
         say("NOW")
-        for row in walk.rows { say("  \(FactLines.text(row).harmless)") }
+        let rows = walk.rows.map(FactLines.text)
+        for row in rows.isEmpty ? ["nothing"] : rows { say("  \(row.harmless)") }
         let count = walk.decisions.count
         say("\nHOW IT CAME TO BE  (\(count) decision\(count == 1 ? "" : "s"), oldest first)")
         for decision in walk.decisions {

@@ -28,7 +28,7 @@ struct MigrateCommand: ParsableCommand {
             Exit status 3: there is no such role. 77: this user may not; the message has the SQL that changes it.
             """)
 
-    @Option(help: "Only this service: link, user, sync or verification.")
+    @Option(help: "Only this service: link, user, sync or verification.", completion: .list(serviceNames))
     var service: String?
 
     @Flag(help: "Say what would be done, and do nothing.")
@@ -58,7 +58,13 @@ struct MigrateCommand: ParsableCommand {
         defer { stores.forEach { $0.database.close() } }
         // Before anything is changed: else a part would be.
         for store in stores { try refuse(store) }
-        for store in stores { try migrate(store) }
+        for store in stores {
+            do {
+                try migrate(store)
+            } catch let error as StorageError where error.isAboutTables {
+                throw Self.changed(store.name, error)
+            }
+        }
         for store in stores { try grantRights(store) }
         if json { return }
         if dryRun {
@@ -107,6 +113,8 @@ struct MigrateCommand: ParsableCommand {
                     name: service.name, migrator: service.migrator, database: database, state: state, role: role)
             } catch let error as StorageError where error.sqlState == "42501" {
                 throw Problem(.noRight, "\(error.message).", "Run this as the owner of the database.")
+            } catch let error as StorageError where error.isAboutTables {
+                throw Self.changed(service.name, error)
             }
         }
         guard !found.isEmpty else { throw stores.missing("no store") }
@@ -130,6 +138,14 @@ struct MigrateCommand: ParsableCommand {
         throw Problem(
             .noRight, "role \(place.role) may not CREATE \(right.words).",
             "Run this as its owner, or as a superuser: GRANT CREATE ON \(right.sql) TO \(role);")
+    }
+
+    /// A table that is not as its migrations have left it.
+    private static func changed(_ service: String, _ error: StorageError) -> Problem {
+        Problem(
+            .setting, "the store of \(service) is not as its migrations have left it: \(error.message)",
+            "Somebody has changed its tables. Change that back, or restore a back-up. In this store nothing was changed."
+        )
     }
 
     // MARK: Doing
@@ -209,5 +225,13 @@ struct MigrateCommand: ParsableCommand {
         ]
         if let seconds, let number = JSONNumber(seconds) { line.append(("seconds", .number(number))) }
         say(String(decoding: JSONValue.object(JSONObject(line)).serialized(), as: UTF8.self))
+    }
+}
+
+extension StorageError {
+    /// Whether a table or a column is missing, is there already, or is another one.
+    fileprivate var isAboutTables: Bool {
+        guard let sqlState, sqlState != "42501" else { return false }
+        return sqlState.hasPrefix("42") || kind == .invalid && !sqlState.hasPrefix("08")
     }
 }

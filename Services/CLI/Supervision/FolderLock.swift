@@ -15,9 +15,10 @@ package final class FolderLock {
         do {
             try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         } catch {
-            // Foundation's words do not say why.
-            throw Problem(
-                .setting, "\(folder) cannot be made: \(Self.words(mkdir(folder, 0o700))).", Self.advice)
+            var problem = Problem(error)
+            problem.what = "\(folder) cannot be made: \(problem.cause)."
+            problem.advice = [Self.advice]
+            throw problem
         }
         let path = "\(folder)/lock"
         // Children must not keep it when they outlive this process.
@@ -41,6 +42,4 @@ package final class FolderLock {
     deinit { close(descriptor) }
 
     private static let advice = "--data-dir names a folder that `identitybus up` may write."
-
-    private static func words(_: Int32) -> String { String(cString: strerror(errno)) }
 }

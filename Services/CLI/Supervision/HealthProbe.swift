@@ -55,11 +55,10 @@ package enum HealthProbe {
     ///   - address: `http://host:port`.
     ///   - seconds: how long connecting, and each wait for an answer, may take.
     package static func ask(_ address: String, _ path: String, within seconds: Int) throws(Silence) -> Answer {
-        guard let url = URL(string: address), url.scheme == "http", let host = url.host(), !host.isEmpty else {
+        guard let (host, port) = place(address) else {
             throw Silence(words: "it is not an address such as http://127.0.0.1:8080")
         }
-        let name = host.trimmingCharacters(in: ["[", "]"])
-        let descriptor = try connect(to: name, url.port ?? 80, seconds)
+        let descriptor = try connect(to: host, port, seconds)
         defer { close(descriptor) }
         let request = Array("GET \(path) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".utf8)
         guard send(descriptor, request, request.count, Int32(MSG_NOSIGNAL)) == request.count else {
@@ -74,6 +73,16 @@ package enum HealthProbe {
             answer += piece[..<count]
         }
         return try read(String(decoding: answer, as: UTF8.self))
+    }
+
+    /// Whether something can be asked there: health servers speak HTTP without TLS.
+    package static func isAddress(_ text: String) -> Bool { place(text) != nil }
+
+    private static func place(_ address: String) -> (host: String, port: Int)? {
+        guard let url = URL(string: address), url.scheme == "http", let host = url.host(), !host.isEmpty else {
+            return nil
+        }
+        return (host.trimmingCharacters(in: ["[", "]"]), url.port ?? 80)
     }
 
     private static func read(_ text: String) throws(Silence) -> Answer {

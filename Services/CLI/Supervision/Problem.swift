@@ -114,6 +114,8 @@ extension Problem {
         switch failure.kind {
         case _ where failure == .transactionPooler:
             self.init(.setting, "\(Self.database): \(words)", "Check the host and the port of DATABASE_URL.")
+        case _ where PostgreSQLCause(failure) == .readOnly || failure.sqlState == "25006":
+            self.init(.noRight, words, Self.readOnlyAdvice)
         case _ where hasNoRight:
             self.init(.noRight, words, "Check the user and the password of DATABASE_URL, and what that user may do.")
         case _ where isConnecting && words.contains("database \"") && words.contains("does not exist"):
@@ -128,6 +130,10 @@ extension Problem {
         case .invalid: self.init(.setting, words, "Check DATABASE_URL.")
         }
     }
+
+    /// What to do about a database that takes no writes.
+    package static let readOnlyAdvice =
+        "Is it a standby, or is default_transaction_read_only on? DATABASE_URL may name several hosts."
 
     /// PostgreSQL and where it should be, as every command has it from its environment.
     private static var database: String {
@@ -158,6 +164,14 @@ extension Problem {
         case KafkaError.Code.messageTooLarge, KafkaError.Code.recordListTooLarge, KafkaError.Code.policyViolation,
             KafkaError.Code.invalidRecord, KafkaError.Code.invalidMessage:
             self.init(.refused, "\(place) refuses the message: \(failure.message)")
+        case KafkaError.Code.invalidReplicationFactor:
+            self.init(
+                .setting, "\(place) refuses it: \(failure.message)",
+                "Set TOPIC_REPLICATION_FACTOR to as many copies as there are brokers, or fewer; -1 leaves it to Kafka.")
+        case KafkaError.Code.invalidPartitions, KafkaError.Code.invalidConfig:
+            self.init(
+                .setting, "\(place) refuses it: \(failure.message)",
+                "Set TOPIC_PARTITIONS, or the setting that is named, to what this Kafka allows.")
         default: self.init(.away, "\(place) does not answer: \(failure.message)")
         }
     }
@@ -174,6 +188,7 @@ extension Problem {
         switch failure.code {
         case .fileNoSuchFile, .fileReadNoSuchFile: .ENOENT
         case .fileReadNoPermission, .fileWriteNoPermission: .EACCES
+        case .fileWriteFileExists: .EEXIST
         case .fileWriteOutOfSpace: .ENOSPC
         case .fileWriteVolumeReadOnly: .EROFS
         default: nil

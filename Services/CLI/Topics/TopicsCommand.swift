@@ -46,8 +46,9 @@ struct TopicsCommand: ParsableCommand {
     @Option(help: "Print all topics in this form.")
     var format: TopicFormat?
 
-    @Option(help: ArgumentHelp("For --format strimzi: the name of the Kafka resource.", valueName: "name"))
-    var cluster = "kafka"
+    @Option(
+        help: ArgumentHelp("For --format strimzi: the name of the Kafka resource. Default: kafka.", valueName: "name"))
+    var cluster: String?
 
     @Flag(help: "Print each topic, or each right, as one JSON line.")
     var json = false
@@ -57,6 +58,7 @@ struct TopicsCommand: ParsableCommand {
     func validate() throws {
         let modes = [("--create", create), ("--acls", acls), ("--format", format != nil)].filter(\.1).map(\.0)
         if modes.count > 1 { throw ValidationError("\(modes.joined(separator: " and ")): give one of them") }
+        if cluster != nil, format != .strimzi { throw ValidationError("--cluster is for --format strimzi") }
         if json, format != nil { throw ValidationError("--json and --format: give one of them") }
         if acls == principal.isEmpty {
             throw ValidationError(
@@ -134,14 +136,18 @@ struct TopicsCommand: ParsableCommand {
             (survey.count(.missing), "missing"), (survey.count(.weak), "weak"),
             (survey.count(.leaderless), "without a leader"), (survey.count(.hidden), "hidden"),
         ].filter { $0.0 > 0 }
-        if counts.isEmpty { return "\(survey.findings.count) topics, all as they should be." }
+        if counts.isEmpty {
+            return survey.isEmbedded
+                ? "\(survey.findings.count) topics, all there. The embedded broker does not tell their settings."
+                : "\(survey.findings.count) topics, all as they should be."
+        }
         let words = counts.map { "\($0.0) \($0.1)" }.joined(separator: ", ") + "."
         if survey.count(.missing) == 0 || survey.isEmbedded { return words }
         return "\(words)   identitybus topics --create    makes the missing, changes none"
     }
 
     private func write(_ topics: DeploymentTopics, _ format: TopicFormat) {
-        let writer = TopicWriter(topics, cluster: cluster)
+        let writer = TopicWriter(topics, cluster: cluster ?? "kafka")
         say(writer.text(format))
         if topics.plan.replicationFactor < 0 {
             complain("copies    \(writer.copies), since TOPIC_REPLICATION_FACTOR does not say how many")

@@ -24,13 +24,13 @@ struct WatchCommand: ParsableCommand {
     var topic: [String] = []
 
     @Option(
-        help: ArgumentHelp("Start at this time: 10m (ago), 18:30, 2030-01-31, 2030-01-31T18:30:00Z.", valueName: "time")
-    )
+        help: ArgumentHelp(
+            "Start at this time: 10m (ago), 18:30 (UTC), 2030-01-31, 2030-01-31T18:30:00Z.", valueName: "time"))
     var since: TimePoint?
 
     @Option(
         help: ArgumentHelp(
-            "End at this time: now, 10m (ago), 18:30, 2030-01-31, 2030-01-31T18:30:00Z.", valueName: "time"))
+            "End at this time: now, 10m (ago), 18:30 (UTC), 2030-01-31, 2030-01-31T18:30:00Z.", valueName: "time"))
     var until: TimePoint?
 
     @Flag(help: "Start with the records that are there already.")
@@ -81,6 +81,12 @@ struct WatchCommand: ParsableCommand {
 
     func run() throws {
         let interruption = Interruption()
+        // Dead letters may well be of an app that there is not.
+        do {
+            if let app { try deployment.refuseUnknown(AppID(app)) }
+        } catch let problem as Problem {
+            complain("warning   \(problem.what)".harmless)
+        }
         let kafka = try deployment.kafka()
         let publications = Publications(try deployment.keys(), topics: deployment.topics)
         let reached = try kafka.reach { interruption.isRequested }
@@ -105,6 +111,7 @@ struct WatchCommand: ParsableCommand {
             complain("watching \(watched.keys.sorted().joined(separator: ", "))")
         }
         try follower.run { interruption.isRequested || Terminal.isOutputGone }
+        if until != nil, interruption.isRequested { throw ExitCode(ExitStatus.interrupted.rawValue) }
     }
 
     private func choose(from reached: KafkaAccess.Reached, _ kafka: KafkaAccess) throws -> [String: Int] {

@@ -83,7 +83,7 @@ public struct TopicFlaw: Sendable, Hashable {
     public var words: String {
         switch setting {
         case "retention.ms":
-            "retention \(TopicSpec.time(actual)), wants \(TopicSpec.time(wanted)): what no service has read by then is lost"
+            "retention \(TopicSpec.time(actual)), wants \(TopicSpec.time(wanted)): what nobody has read by then is lost"
         case "retention.bytes":
             "keeps \(TopicSpec.size(actual)) of a partition (retention.bytes), wants all: what is more is lost before its time"
         case "max.message.bytes":

@@ -163,6 +163,9 @@ extension KafkaError {
         public static let groupAuthorizationFailed = RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED.rawValue
         public static let unknownMember = RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID.rawValue
         public static let rebalanceInProgress = RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS.rawValue
+        public static let invalidReplicationFactor = RD_KAFKA_RESP_ERR_INVALID_REPLICATION_FACTOR.rawValue
+        public static let invalidPartitions = RD_KAFKA_RESP_ERR_INVALID_PARTITIONS.rawValue
+        public static let invalidConfig = RD_KAFKA_RESP_ERR_INVALID_CONFIG.rawValue
         public static let topicAlreadyExists = RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS.rawValue
     }
 

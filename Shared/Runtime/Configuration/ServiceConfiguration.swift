@@ -142,7 +142,7 @@ public struct ServiceConfiguration: Sendable {
         }
         guard isLegal, let first = prefix.utf8.first, letters.contains(first), prefix.utf8.count <= 40 else {
             throw ConfigurationProblem(
-                "DATABASE_SCHEMA_PREFIX", "is not a letter and then at most 39 of a-z, 0-9 and _")
+                "DATABASE_SCHEMA_PREFIX", "'\(prefix)' is not a letter and then at most 39 of a-z, 0-9 and _")
         }
         return prefix
     }

@@ -22,7 +22,7 @@ final class FileLock {
                 throw .unavailable("cannot lock \(path): \(Self.reason(code))")
             }
             throw .unavailable(
-                "\(subject) is in use by \(holder), which holds the lock file \(path): a SQLite file serves one "
+                "\(subject)\(StorageError.inUse)\(holder), which holds the lock file \(path): a SQLite file serves one "
                     + "replica; stop the other one, or use PostgreSQL to run several")
         }
         self.descriptor = descriptor
@@ -50,6 +50,13 @@ final class FileLock {
     private static func reason(_ code: CInt) -> String {
         String(cString: strerror(code))
     }
+}
+
+extension StorageError {
+    fileprivate static let inUse = " is in use by "
+
+    /// Whether somebody else holds the lock of a SQLite file.
+    package var isInUse: Bool { sqlState == nil && message.contains(Self.inUse) }
 }
 
 /// Which file it is that a path leads to. As long as a file is open, no other one has its identity.

@@ -66,7 +66,7 @@ import Testing
             \.words)
         #expect(
             words == [
-                "retention 2 d, wants 14 d: what no service has read by then is lost",
+                "retention 2 d, wants 14 d: what nobody has read by then is lost",
                 "max.message.bytes 1.0 MB, wants 2.0 MB: Kafka refuses what is larger",
                 "min.insync.replicas 1, wants 2: an acknowledged message can be lost with one broker",
                 "cleanup.policy compact, wants delete: records go that nobody has read",
