@@ -155,10 +155,6 @@ extension Problem {
         switch failure.code {
         case KafkaError.Code.topicAuthorizationFailed:
             self.init(.noRight, "\(place) does not allow it: \(failure.message)", "Give this user the right by an ACL.")
-        case KafkaError.Code.invalidReplicationFactor:
-            self.init(
-                .setting, "\(place) refuses it: \(failure.message)",
-                "Set TOPIC_REPLICATION_FACTOR to no more than there are brokers.")
         case KafkaError.Code.unknownTopic, KafkaError.Code.unknownTopicOrPartition:
             self.init(.refused, "\(place): \(failure.message)")
         case KafkaError.Code.messageTooLarge, KafkaError.Code.recordListTooLarge, KafkaError.Code.policyViolation,

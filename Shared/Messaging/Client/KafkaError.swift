@@ -156,7 +156,6 @@ extension KafkaError {
         public static let notEnoughReplicas = RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS.rawValue
         public static let recordListTooLarge = RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE.rawValue
         public static let invalidRecord = RD_KAFKA_RESP_ERR_INVALID_RECORD.rawValue
-        public static let invalidReplicationFactor = RD_KAFKA_RESP_ERR_INVALID_REPLICATION_FACTOR.rawValue
         public static let policyViolation = RD_KAFKA_RESP_ERR_POLICY_VIOLATION.rawValue
         public static let topicAuthorizationFailed = RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED.rawValue
         public static let clusterAuthorizationFailed = RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED.rawValue
