@@ -128,7 +128,7 @@ def follows_the_rules(command: str, answer: subprocess.CompletedProcess[str]) ->
 def test_the_page_has_every_command_and_no_other() -> None:
     assert len(COMMANDS) > 13 and ENDLESS | set(GOOD) <= set(COMMANDS)
     told = {tuple(text.split()) for text in re.findall(
-        r"^\| `([a-z -]+)` \|", (REPOSITORY / "docs" / "command-line.md").read_text(), re.MULTILINE)}
+        r"^\| \[?`([a-z -]+)`(?:\]\(#[a-z-]+\))? \|", (REPOSITORY / "docs" / "command-line.md").read_text(), re.MULTILINE)}
     assert told == {tuple(command.split()) for command in COMMANDS}
 
 
@@ -176,7 +176,7 @@ def test_where_nothing_is(command: str, nothing: Callable[[str], Answer]) -> Non
     follows_the_rules(command, answer)
     # Where a folder is told, it is this one.
     assert ".identitybus" not in answer.stderr.replace("`identitybus up`", ""), answer
-    if command in {"salts", "explain", "rekey", "migrate"}:
+    if command in {"salts", "rekey", "migrate"}:
         assert answer.returncode == 78 and re.search(r"no store.* in \S+/data, and DATABASE_URL is not set\.", answer.stderr), answer
 
 
@@ -224,7 +224,7 @@ def test_where_all_is_well(command: str, well: Callable[[str], Answer]) -> None:
 def test_an_option_is_there_where_it_is_used() -> None:
     kafka = {command for command in COMMANDS if has(command, "bootstrap-servers")}
     assert {command for command in COMMANDS if has(command, "debug-kafka")} == kafka - {"up"} | {"chaos"}
-    assert kafka & {"explain", "rekey", "salts", "migrate", "sign", "token", "verify-token", "settings"} == set()
+    assert "explain" in kafka and kafka & {"rekey", "salts", "migrate", "sign", "token", "verify-token", "settings"} == set()
     assert {command for command in COMMANDS if has(command, "data-dir")} >= {
         "up", "probe", "explain", "rekey", "salts", "migrate", "doctor", "sign", "send"}
     assert {command for command in COMMANDS if has(command, "apps")} & {"salts", "migrate", "probe"} == set()
@@ -461,7 +461,7 @@ def test_probe_where_nobody_answers(tmp_path: Path) -> None:
     cases = [
         (("ready", "http://127.0.0.1:1"), 69, "http://127.0.0.1:1 does not answer: connection refused."),
         (("ready", "http://nosuch.invalid:1"), 69, "http://nosuch.invalid:1 does not answer: name or service not known."),
-        (("ready", "127.0.0.1:8080"), 69, "it is not an address such as http://127.0.0.1:8080"),
+        (("ready", "127.0.0.1:8080"), 64, "such as http://127.0.0.1:8080"),
         (("ready",), 78, "nobody is named."),
         (("ready", "--service", "link", "--data-dir", str(tmp_path)), 69, "does not say where link is."),
         (("ready", "--service", "lnik", "--data-dir", str(tmp_path)), 64, "there is no service lnik."),

@@ -296,7 +296,9 @@ def test_a_database_that_takes_no_writes(roles: Roles) -> None:
     answer = roles.migrate()
     assert answer.returncode == 77 and "takes no writes (read-only)" in answer.stderr, answer
     assert "Is it a standby" in answer.stderr and "Does PostgreSQL run there" not in answer.stderr, answer
-    roles.ask(f'SET default_transaction_read_only = off; ALTER DATABASE "{name}" RESET default_transaction_read_only')
+    with psycopg.connect(
+            roles.database.url, autocommit=True, options="-c default_transaction_read_only=off") as connection:
+        connection.execute(f'ALTER DATABASE "{name}" RESET default_transaction_read_only')  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("sql", [

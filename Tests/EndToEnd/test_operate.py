@@ -85,7 +85,7 @@ def test_operate_lag_is_what_is_not_decided(server: PostgresServer, make_deploym
     until(lambda: group.lag() == 0, 5, "the group's offsets")
     for command in waiting:
         assert deployment.bus.reply(command.id, timeout=20)["status"] == "succeeded"
-    [line] = service.lines('"event":"database.up"')
+    [line] = until(lambda: service.lines('"event":"database.up"'), 10, service.tail)
     assert "catching up on" in line
     until(lambda: service.lines('"event":"service.caught-up"'), 10, service.tail)
     group.close()
@@ -241,4 +241,4 @@ def test_operate_up_says_what_it_waits_for_and_why_a_child_ended(directory: Path
 def test_operate_up_names_a_folder_that_cannot_be_made(apps_file: Path) -> None:
     answer = tool("up", "--data-dir", "/proc/nope", environment={"IDENTITYBUS_APPS": str(apps_file)})
     assert answer.returncode == 78
-    assert answer.stderr.startswith("identitybus: /proc/nope cannot be made: No such file or directory."), answer.stderr
+    assert answer.stderr.startswith("identitybus: /proc/nope cannot be made: no such file or directory."), answer.stderr
