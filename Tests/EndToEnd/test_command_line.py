@@ -546,7 +546,8 @@ def test_help_on_a_narrow_terminal(columns: str) -> None:
 
 def test_streams_that_are_closed_are_nobody_elses() -> None:
     """No file of the program gets the number of a stream that it was started without."""
-    sign = f"{binary('identitybus')} sign --topic t --app demo --key-id demo-backend"
+    apps = REPOSITORY / "config" / "apps.yaml"
+    sign = f"{binary('identitybus')} sign --topic t --app demo --key-id demo-backend --apps {apps}"
     for closed, status in [("<&-", 0), (">&-", 74), ("2>&-", 0), ("<&- >&- 2>&-", 74)]:
         answer = subprocess.run(
             ["bash", "-c", f"{sign} {closed}"], env=clean_environment(), stdin=subprocess.DEVNULL, capture_output=True,
