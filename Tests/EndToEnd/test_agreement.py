@@ -66,6 +66,7 @@ def agree(bus: ServiceBus, sync: ServiceBus, device: str) -> dict[str, Any]:
     session = result(bus.ask(get_session(device)))
     users = result(sync.ask(c.get_users(device, APP).but(signer="internal")))["users"]
     current = next((user for user in users if user["isCurrent"]), None)
+    sync.collector.catch_up()
     told = [data for kind, data in sync.told(device) if kind.startswith("current-user-")]
     last = max(told, key=lambda event: event["move"])
     assert current is not None and last["mpid"] == current["mpid"] and last["isLoggedIn"] == current["isLoggedIn"]

@@ -131,8 +131,7 @@ def test_nothing_brings_them_together_but_allow(merged: Merged) -> None:
     # The app still says both. Nobody is locked out.
     both = merged.move("login", merged.phones["bob"][0], customerid=merged.anna, email=merged.email)
     assert (both["mpid"], both["barred"]) == (merged.mpid, ["email"])
-    told = [data for kind, data in merged.sync.told(merged.mpid) if kind == "merge-barred"]
-    assert told[-1]["types"] == ["email"]
+    assert merged.sync.wait_told(merged.mpid, "merge-barred")["types"] == ["email"]
     give = c.modify(merged.mpid, c.change("email", None, merged.email), app=APP)
     assert refusal(merged.sync.ask(give)) == "MERGE_BARRED"
     alias = c.alias(bob, merged.mpid, app=APP)

@@ -112,6 +112,12 @@ class ServiceBus(Bus):
                     seen.setdefault(envelope["id"], (record.offset, short, record.data))
         return [(short, data) for _, short, data in sorted(seen.values(), key=lambda entry: entry[0])]
 
+    def wait_told(self, subject: str, kind: str, timeout: float = 30) -> dict[str, Any]:
+        """The last event of a kind about a subject, once there is one: an answer may be read before its events."""
+        return self.collector.wait(
+            lambda: next((data for short, data in reversed(self.told(subject)) if short == kind), None), timeout,
+            lambda: f"{kind} of {subject}: {self.told(subject)}")
+
     def sessions(self, device: str) -> list[str]:
         """The session's changes in short: `login verified 7`."""
         changes = [data for short, data in self.told(device) if short == "session-changed"]
