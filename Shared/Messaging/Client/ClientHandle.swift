@@ -49,9 +49,19 @@ package final class ClientHandle {
         return number
     }
 
-    /// The cluster's id by the latest metadata; waits for the first, at most `timeout`. `nil` when there is none.
+    /// The cluster's id by the latest metadata; asks for the first, at most `timeout`. `nil` when there is none.
     func clusterID(timeout: Duration) -> String? {
-        guard let id = rd_kafka_clusterid(pointer, timeout.kafkaMilliseconds) else { return nil }
+        if let known = knownClusterID { return known }
+        // rd_kafka_clusterid() itself would wait, but is woken by changes of topics alone: up to a second too late.
+        var answer: UnsafePointer<rd_kafka_metadata>?
+        guard rd_kafka_metadata(pointer, 0, nil, &answer, timeout.kafkaMilliseconds) == RD_KAFKA_RESP_ERR_NO_ERROR
+        else { return nil }
+        rd_kafka_metadata_destroy(answer)
+        return knownClusterID
+    }
+
+    private var knownClusterID: String? {
+        guard let id = rd_kafka_clusterid(pointer, 0) else { return nil }
         defer { rd_kafka_mem_free(pointer, id) }
         return String(cString: id)
     }

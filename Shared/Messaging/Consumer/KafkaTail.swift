@@ -129,12 +129,12 @@ public final class KafkaTail {
         of partitions: [TopicPartition], _ start: Start, _ handle: ClientHandle
     ) throws(KafkaError) -> [TopicPartition: Int64] {
         let deadline = Deadline(after: .seconds(10))
-        let isEmbedded = handle.isEmbedded(timeout: deadline.remaining)
         let ask = PartitionBounds(client: handle.pointer, deadline: deadline)
+        let fromTheBeginning = Dictionary(partitions.map { ($0, KafkaOffset.beginning) }) { first, _ in first }
         var later: [TopicPartition: Int64] = [:]
         switch start {
-        case .time where isEmbedded, .beginning:
-            return Dictionary(partitions.map { ($0, KafkaOffset.beginning) }) { first, _ in first }
+        case .beginning: return fromTheBeginning
+        case .time where handle.isEmbedded(timeout: deadline.remaining): return fromTheBeginning
         case .time(let time): later = ask.first(of: partitions, since: time.milliseconds)
         case .end: break
         }
