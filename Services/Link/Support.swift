@@ -73,6 +73,7 @@ extension LinkDecider {
         let new = command.newExternalId
         try app.linking.check(externalID: new)  // L3
         guard app.linking.isEnabled else { throw Rejection(.userLinkingNotConfigured) }  // L4
+        try requireVouching()
         let person = try repaired(command.userId, command.externalId)
         if command.userId == nil, let since = person.linkedAt, context.told.milliseconds < since {  // L76
             throw Rejection(
@@ -97,6 +98,15 @@ extension LinkDecider {
         }
         if holder != nil { decision.changes.append(.released(Hold.key(app.id, new))) }
         return decision
+    }
+
+    /// L75. The sync service makes the external id the customer id by which a verified login finds its profile (S118).
+    private func requireVouching() throws(Rejection) {
+        guard app.sync.fromLinks, app.verification.mode == .enforce, !context.principal.isVoucher else { return }
+        throw Rejection(
+            .verificationRequired,
+            "A key that changes external ids in this app needs the scope identity.vouch: they say who a verified login is."
+        )
     }
 
     /// L66. Its person has another one by now; whoever sends it has not heard of that.

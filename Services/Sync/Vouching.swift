@@ -10,10 +10,8 @@ import Storage
 extension SyncDecider {
     var enforces: Bool { context.app.verification.mode == .enforce }
 
-    /// The sender is a service or an app's backend, whose word about people counts (S76).
-    var isVoucher: Bool {
-        context.principal.kind == .service || context.principal.scopes.contains(.identityVouch)
-    }
+    /// S76.
+    var isVoucher: Bool { context.principal.isVoucher }
 
     /// S47. Where verification is enforced, a device's word about its user is worth nothing.
     var mayVouch: Bool { !enforces || isVoucher }

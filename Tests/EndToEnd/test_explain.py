@@ -57,6 +57,16 @@ def story(request: pytest.FixtureRequest, make_deployment: Callable[..., Deploym
 def test_from_any_id_to_all_others(story: Story, name: str) -> None:
     answer = story.explain(getattr(story, name))
     assert answer.returncode == 0, answer.stderr
+    words = answer.stdout.split("HOW IT CAME TO BE")[1]
+    for part in (
+        "request to link an install with an external id\n", "login\n", "change of identities\n",
+        f"install {story.install} belongs to user {story.user}, external id {story.customer}, who is new",
+        f"device {story.device} has profile {story.mpid}, logged in; before that it had ",
+        f"profile {story.mpid} has email {story.email}, and no longer has email {story.old_email}",
+    ):
+        assert part in words, f"{part} is missing\n{answer.stdout}"
+    assert "=" not in words and "heard of link.linked\n" in words, answer.stdout
+    answer = story.explain(getattr(story, name), "fromlinks", "--verbose")
     now, history = answer.stdout.split("HOW IT CAME TO BE")
     for id in (story.install, story.customer, story.user, story.mpid, story.email, story.device):
         assert id in now, f"{id} is missing\n{answer.stdout}"
@@ -76,7 +86,7 @@ def test_what_is_not_known(story: Story) -> None:
     assert story.explain(story.mpid, "nope").returncode == 64, "there is no such app"
     assert story.explain("").returncode == 64
     limited = story.explain(story.mpid, "fromlinks", "--limit=1").stdout
-    assert "(1 decision," in limited and "sync.modify" in limited
+    assert "(1 step," in limited and "change of identities" in limited
 
 
 def test_what_others_wrote_does_not_steer_the_terminal(story: Story) -> None:
@@ -104,10 +114,11 @@ def test_a_command_that_was_answered_with_a_secret(story: Story) -> None:
     asked = c.request_code(story.customer, app="fromlinks")
     code = story.deployment.bus.ask(asked)["result"]["authenticationCode"]
     for id, more in ((asked.id, ("--source", asked.source)), (story.customer, ())):
-        answer = story.explain(id, "fromlinks", *more)
-        assert answer.returncode == 0, answer.stderr
+        words = story.explain(id, "fromlinks", *more)
+        assert words.returncode == 0 and "request for a code\n" in words.stdout, words
+        answer = story.explain(id, "fromlinks", *more, "--verbose")
         assert "user.request-auth-code  succeeded" in answer.stdout and "which is not shown" in answer.stdout
-        assert code not in answer.stdout
+        assert code not in answer.stdout + words.stdout
 
 
 def test_refusals_are_told(story: Story) -> None:
@@ -115,7 +126,9 @@ def test_refusals_are_told(story: Story) -> None:
     refused = story.deployment.bus.ask(c.request(install, story.customer, app="fromlinks"))
     assert refused["reason"] == "INSTALL_NOT_FOUND"
     for id in (install, story.customer):
-        assert "link.request  rejected INSTALL_NOT_FOUND" in story.explain(id).stdout
+        wanted = "request to link an install with an external id: refused, INSTALL_NOT_FOUND: "
+        assert wanted in story.explain(id).stdout
+        assert "link.request  rejected INSTALL_NOT_FOUND" in story.explain(id, "fromlinks", "--verbose").stdout
 
 
 def test_for_programs_and_for_engineers(story: Story) -> None:

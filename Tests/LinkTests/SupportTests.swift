@@ -387,6 +387,29 @@ import WireJSON
         #expect(desk.link("new", "anna") == user)
     }
 
+    /// L75: where the external id says whom a verified login finds, a key of support alone may not change it.
+    @Test(arguments: [
+        (VerificationSettings.Mode.enforce, true, [Scope.support], false),
+        (.enforce, true, [.support, .identityVouch], true),
+        (.enforce, false, [.support], true), (.report, true, [.support], true), (.off, true, [.support], true),
+    ])
+    func whoeverSaysWhoAVerifiedLoginIsMustVouch(
+        _ mode: VerificationSettings.Mode, _ fromLinks: Bool, _ scopes: [Scope], _ isAllowed: Bool
+    ) {
+        let app = AppSettings(
+            id: "demo", sync: SyncSettings(fromLinks: fromLinks), verification: VerificationSettings(mode: mode))
+        let context = DecisionContext(
+            command: CommandKey(app: "demo", source: "test", id: "c1"), app: app,
+            principal: Principal(kind: .apiKey("k"), scopes: Set(scopes)), now: Timestamp(milliseconds: 0))
+        for user in [Self.anna, "5a18fc4b0962209e0000000e"] {
+            let command = ChangeExternalID(userId: user, newExternalId: "annette", author: "kim", reason: "typo")
+            let state = LinkState(persons: [Fixture.person(Self.anna, "anna")])
+            let answer = Fixture.decide(.changeExternalID(command), state, context).answer
+            // Who may not learns of nobody whether they exist.
+            #expect((answer == .rejected(.verificationRequired)) == !isAllowed)
+        }
+    }
+
     /// S118: whoever hears of two changes knows which one counts, whenever they were asked for.
     @Test func theMomentOfANameGrows() throws {
         let desk = Desk()

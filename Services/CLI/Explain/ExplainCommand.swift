@@ -15,8 +15,8 @@ struct ExplainCommand: ParsableCommand {
         discussion: """
             Takes an install, an external id, a userId, an MPID, an e-mail or another identity value, a device, or the id \
             of a command. Asks the services over Kafka, from any machine, with a key that has the scope `support`. Prints \
-            what they hold about it now, then the decisions that led there, the oldest first, each with its outcome, its \
-            events and the rule that decided. Nothing is changed. What it prints is personal data. Exit status 3: nothing \
+            what they hold about it now, then in words what was done and what came of it, the oldest first. Nothing is \
+            changed. What it prints is personal data. Exit status 3: nothing \
             is known; 4: a service did not answer, and what it knows is missing.
             """)
 
@@ -49,7 +49,12 @@ struct ExplainCommand: ParsableCommand {
     @Flag(help: "Print one JSON line for each row and each decision.")
     var json = false
 
-    @Flag(name: .shortAndLong, help: "Show where each record stands, and the commands between the services.")
+    @Flag(
+        name: .shortAndLong,
+        help: """
+            Show every decision as the services have it: types, members, rules, where each record stands, and what the \
+            services ask each other.
+            """)
     var verbose = false
 
     @OptionGroup var deployment: Deployment
@@ -95,14 +100,20 @@ struct ExplainCommand: ParsableCommand {
         say("NOW")
         let rows = walk.rows.map(FactLines.text)
         for row in rows.isEmpty ? ["nothing"] : rows { say("  \(row.harmless)") }
-        let count = walk.decisions.count
-        say("\nHOW IT CAME TO BE  (\(count) decision\(count == 1 ? "" : "s"), oldest first)")
-        for decision in walk.decisions {
-            for line in FactLines.lines(decision, isVerbose: verbose) { say("  \(line.harmless)") }
+        let steps = verbose ? walk.decisions : walk.decisions.filter(StepWords.isShown)
+        say("\nHOW IT CAME TO BE  (\(counted(steps.count, verbose ? "decision" : "step")), oldest first; times in UTC)")
+        for step in steps {
+            for line in verbose ? FactLines.lines(step) : StepWords.lines(step) { say("  \(line.harmless)") }
+        }
+        let hidden = walk.decisions.count - steps.count
+        if hidden > 0 {
+            say("  \(counted(hidden, "step")) between the services \(hidden == 1 ? "is" : "are") not shown: --verbose")
         }
         if walk.hasMore { say("  Older decisions are not shown: --limit \(2 * limit) shows more.") }
         say("Dead letters were not searched: identitybus dlq list --app \(app) --each".harmless)
     }
+
+    private func counted(_ count: Int, _ what: String) -> String { "\(count) \(what)\(count == 1 ? "" : "s")" }
 
     private func tellPrograms(_ walk: IdentityWalk) {
         for row in walk.rows {

@@ -4,7 +4,7 @@ import Contracts
 import Supervision
 import WireJSON
 
-/// Rows and decisions as lines for people.
+/// Rows in words, and decisions as the services have them.
 enum FactLines {
     static func text(_ row: IdentityWalk.Row) -> String {
         let value = row.value
@@ -20,8 +20,8 @@ enum FactLines {
                 "install \(member("installId")) (\(member("device")), \(member("platform"))) is \(member("status")), "
                     + (value["userId"]?.stringValue.map { "user \($0)" } ?? "no user") + ", \(member("activity"))"
             case ("link", "user"):
-                "user \(member("userId")) is "
-                    + (value["externalId"]?.stringValue.map { "external id \($0)" } ?? "unlinked")
+                "user \(member("userId")) "
+                    + (value["externalId"]?.stringValue.map { "has external id \($0)" } ?? "is unlinked")
                     + mark("isErased", "erased")
             case ("user", "install"): "install \(member("installId")) is \(member("phase"))" + with("userId", "user")
             case ("sync", "identity"):
@@ -47,16 +47,16 @@ enum FactLines {
         return list.isEmpty ? "no identities" : list.joined(separator: ", ")
     }
 
-    /// - Parameter isVerbose: with what engineers want to know.
-    static func lines(_ fact: Fact, isVerbose: Bool) -> [String] {
+    /// A decision as the services have it, for engineers.
+    static func lines(_ fact: Fact) -> [String] {
         let outcome = fact.outcome + (fact.reason.map { " \($0)" } ?? "")
         var lines = [
             "\(fact.decidedAt.rfc3339)  \(fact.service)  \(RecordLine.short(fact.type))  \(outcome)  from "
-                + "\(fact.source.text.isEmpty ? "?" : fact.source.text) \(fact.commandId)"
+                + "\(fact.source.text.isEmpty ? "?" : fact.source.text) \(fact.commandId)",
+            "    record   \(fact.topic)/\(fact.partition)@\(fact.offset)",
         ]
-        if isVerbose { lines.append("    record   \(fact.topic)/\(fact.partition)@\(fact.offset)") }
         for event in fact.events { lines.append(told("event   ", event)) }
-        for command in fact.commands where isVerbose { lines.append(told("sent    ", command)) }
+        for command in fact.commands { lines.append(told("sent    ", command)) }
         if fact.hasSecret == true {
             lines.append("    answered with a secret, which is not shown")
         } else {

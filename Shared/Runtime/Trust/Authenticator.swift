@@ -243,6 +243,9 @@ public struct Principal: Sendable, Hashable {
         self.scopes = scopes
     }
 
+    /// A service or an app's backend, whose word about who somebody is counts where an app enforces verification (S47, S76).
+    package var isVoucher: Bool { kind == .service || scopes.contains(.identityVouch) }
+
     /// Checks that the principal may send a command that needs `scope` (L2).
     public func authorize(_ scope: Scope) throws(Rejection) { try authorize(scope, or: nil) }
 

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+import Foundation
+import Testing
+import WireJSON
+
+@testable import CLI
+
+/// What `explain` says to somebody who helps people.
+@Suite struct ExplainWordsTests {
+    /// Every event that there is, by the files that the wire's form is held by.
+    static let events: [String] = {
+        let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../ContractsTests/Golden")
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
+        return names.filter { $0.hasPrefix("event-") }.sorted()
+    }()
+
+    private func told(_ file: String) throws -> Fact.Told {
+        let path = URL(filePath: #filePath).deletingLastPathComponent()
+            .appending(path: "../ContractsTests/Golden/\(file)")
+        let event = try JSONValue(parsing: Array(Data(contentsOf: path)))
+        return Fact.Told(
+            type: try #require(event["type"]?.stringValue), data: try #require(event["data"]))
+    }
+
+    @Test(arguments: events) func everyEventIsASentence(_ file: String) throws {
+        let told = try told(file)
+        let sentence = EventWords.sentence(told)
+        #expect(!sentence.contains("=") && !sentence.contains("?") && !sentence.hasPrefix(told.type), "\(sentence)")
+        // Whom it is about.
+        for name in ["installId", "userId", "externalId", "deviceId", "mpid", "author"] {
+            if let id = told.data[name]?.stringValue { #expect(sentence.contains(id), "\(name) of \(sentence)") }
+        }
+    }
+
+    @Test func thereAreEvents() { #expect(Self.events.count > 40) }
+
+    @Test(arguments: [
+        (
+            "event-link-linked.json",
+            "install i1 belongs to user u1, external id anna, and is active; no longer active: i2, i3"
+        ),
+        (
+            "event-sync-profile-orphaned.json",
+            "profile 2 has no identity left: profile 1 has it, and nobody finds it any more"
+        ),
+        (
+            "event-sync-merge-allowed.json",
+            "profile 9223372036854775807 may meet 1 (email b@b.io) again; by kim: one person after all"
+        ),
+        (
+            "event-sync-current-user-changed.json",
+            "device d1 has profile 2, not logged in; before that it had 1"
+        ),
+    ])
+    func sentences(_ file: String, _ sentence: String) throws {
+        #expect(EventWords.sentence(try told(file)) == sentence)
+    }
+
+    @Test func whatHasNoWordsIsShownAsItIs() {
+        let told = Fact.Told(type: "identity.sync.new-thing.v1", data: ["mpid": "7"])
+        #expect(EventWords.sentence(told) == "sync.new-thing  mpid=7")
+        #expect(EventWords.sentence(Fact.Told(type: "other", data: ["a": "b"])) == "other  a=b")
+        #expect(EventWords.sentence(Fact.Told(type: told.type, data: .null)) == "sync.new-thing, too long to be shown")
+    }
+
+    private func fact(
+        _ type: String, _ outcome: String, source: String = "backend", reason: String? = nil, message: String? = nil,
+        events: [Fact.Told] = []
+    ) -> Fact {
+        Fact(
+            service: "link", decidedAt: Timestamp(milliseconds: 1_795_251_844_031), topic: "t", partition: 0, offset: 0,
+            type: type, source: SourceID(source), commandId: "c1", outcome: outcome, reason: reason, message: message,
+            events: events)
+    }
+
+    @Test func stepsSayWhatBecameOfThem() {
+        let refused = fact(
+            "identity.link.request.v1", "rejected", reason: "INSTALL_NOT_FOUND", message: "Install was not found.")
+        #expect(
+            StepWords.lines(refused) == [
+                "2026-11-21 09:04:04  request to link an install with an external id: refused, INSTALL_NOT_FOUND: "
+                    + "Install was not found."
+            ])
+        let event = Fact.Told(type: "identity.link.user-erased.v1", data: ["userId": "u1"])
+        #expect(
+            StepWords.lines(fact("identity.link.erase-user.v1", "succeeded", events: [event])) == [
+                "2026-11-21 09:04:04  erasure of a user", "    user u1 is erased",
+            ])
+    }
+
+    @Test(arguments: [
+        ("succeeded", "backend", true), ("succeeded", "identitybus/gateway", true), ("pending", "backend", true),
+        ("rejected", "identitybus/user", true), ("succeeded", "identitybus/user", false),
+        ("noted", "identitybus/user", false), ("noted", "backend", false),
+    ])
+    func whatServicesAskEachOtherIsForEngineers(_ outcome: String, _ source: String, _ isShown: Bool) {
+        #expect(StepWords.isShown(fact("identity.link.query.v1", outcome, source: source)) == isShown)
+    }
+}
