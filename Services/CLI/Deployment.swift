@@ -134,6 +134,13 @@ struct Deployment: ParsableArguments {
 
     func secret(app: AppID, keyID: KeyID) throws -> SymmetricKey { try files.secret(app: app, keyID: keyID) }
     func keys() throws -> DeploymentKeys { try files.keys() }
+
+    /// The key to ask about people with, where none is named: the app's first one that may, else the services' own.
+    func supportKey(of app: AppID) -> KeyID {
+        let keys = (try? self.app(app).keys) ?? [:]
+        return keys.filter { $0.value.scopes.contains(.support) }.keys.min() ?? KeyID(Signature.internalKeyID)
+    }
+
     func app(_ id: AppID) throws -> AppSettings { try files.apps.app(id) }
     func appDirectory() throws -> AppDirectory { try files.apps.directory() }
     func refuseUnknown(_ id: AppID) throws { try files.apps.refuseUnknown(id) }

@@ -67,8 +67,8 @@ struct ExplainCommand: ParsableCommand {
         // A mistyped app is no unknown id.
         try deployment.refuseUnknown(app)
         let interruption = Interruption()
-        let inquiry = try FactsInquiry(
-            deployment, app: app, keyID: try key(), patience: .seconds(wait)
+        let inquiry = try Inquiry(
+            deployment, app: app, keyID: keyId ?? deployment.supportKey(of: app), patience: .seconds(wait)
         ) { interruption.isRequested }
         defer { inquiry.close() }
         var walk = IdentityWalk(limit: limit)
@@ -81,12 +81,6 @@ struct ExplainCommand: ParsableCommand {
         }
         if json { tellPrograms(walk) } else { tellPeople(walk) }
         guard walk.silent.isEmpty else { throw silence(walk) }
-    }
-
-    private func key() throws -> KeyID {
-        if let keyId { return keyId }
-        let keys = (try? deployment.app(app).keys) ?? [:]
-        return keys.filter { $0.value.scopes.contains(.support) }.keys.min() ?? KeyID(Signature.internalKeyID)
     }
 
     private func silence(_ walk: IdentityWalk) -> Problem {

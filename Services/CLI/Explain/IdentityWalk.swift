@@ -23,6 +23,12 @@ struct IdentityWalk {
     /// The services that did not answer everything.
     private(set) var silent: Set<String> = []
 
+    private struct Asked {
+        var service: String
+        var query: FactsQuery
+        var question: Inquiry.Question { Inquiry.Question(query, of: service) }
+    }
+
     private var asked: Set<String> = []
     private var told: Set<Row> = []
     private var found: [String: Fact] = [:]
@@ -33,31 +39,35 @@ struct IdentityWalk {
     init(limit: Int) { self.limit = limit }
 
     /// - Throws: `Problem` when a service refuses.
-    mutating func start(from id: String, source: SourceID?, _ inquiry: FactsInquiry) throws {
+    mutating func start(from id: String, source: SourceID?, _ inquiry: Inquiry) throws {
         var next = [id]
         asked = [id]
         while !next.isEmpty {
             var questions = next.flatMap { id in
                 serviceNames.filter { !silent.contains($0) }.map {
-                    FactsInquiry.Question(service: $0, query: FactsQuery(id: id, source: source))
+                    Asked(service: $0, query: FactsQuery(id: id, source: source))
                 }
             }
             var ids: [String] = []
             var pages = 0
             while !questions.isEmpty {
-                let answers = try inquiry.ask(questions)
-                silent.formUnion(questions.filter { answers[$0] == nil }.map(\.service))
+                let answers = try inquiry.ask(questions.map(\.question))
                 pages += 1
-                var more: [FactsInquiry.Question] = []
-                for question in questions {
-                    guard let answer = answers[question] else { continue }
-                    ids += take(answer, of: question.service)
+                var more: [Asked] = []
+                for asked in questions {
+                    guard let reply = answers[asked.question] else {
+                        silent.insert(asked.service)
+                        continue
+                    }
+                    _ = try Inquiry.result(reply, to: asked.question)
+                    guard let answer = reply.result(as: FactsResult.self) else { continue }
+                    ids += take(answer, of: asked.service)
                     guard let page = answer.next else { continue }
                     // A page has a hundred.
                     if pages * 100 < limit {
-                        var question = question
-                        question.query.page = page
-                        more.append(question)
+                        var asked = asked
+                        asked.query.page = page
+                        more.append(asked)
                     } else {
                         hasMore = true
                     }

@@ -9,12 +9,35 @@ import Runtime
 import Supervision
 import WireJSON
 
-/// Asks services what they know about ids, over Kafka.
-final class FactsInquiry {
+/// Asks services about people, over Kafka.
+final class Inquiry {
     /// One question to one service.
     struct Question: Hashable {
-        var service: String
-        var query: FactsQuery
+        let service: String
+        /// In full.
+        let type: String
+        /// The second half of the Kafka key.
+        let subject: String
+        let data: JSONValue
+
+        init<Query: PersonQuery>(_ query: Query) {
+            type = Query.type
+            service = String(type.split(separator: ".")[1])
+            subject = query.partitionSubject
+            // What was read can be written.
+            data = (try? JSONValue(parsing: WireJSONEncoder().encode(query))) ?? [:]
+        }
+
+        /// What `service` knows about an id.
+        init(_ query: FactsQuery, of service: String) {
+            self.service = service
+            type = CommandType.fullName("\(service).facts")
+            subject = query.id
+            let members: [(String, String?)] = [
+                ("id", query.id), ("source", query.source?.text), ("page", query.page),
+            ]
+            data = .object(JSONObject(members.compactMap { name, value in value.map { (name, .string($0)) } }))
+        }
     }
 
     private let deployment: Deployment
@@ -52,9 +75,8 @@ final class FactsInquiry {
 
     func close() { admin.close(timeout: .seconds(1)) }
 
-    /// - Returns: the answers that came.
-    /// - Throws: `Problem` when one was a refusal.
-    func ask(_ questions: [Question]) throws -> [Question: FactsResult] {
+    /// - Returns: the answers that came, refusals too.
+    func ask(_ questions: [Question]) throws -> [Question: ReceivedReply] {
         var waiting: [ReplyTail.Question: Question] = [:]
         var tokens: Set<Int> = []
         for question in questions {
@@ -63,7 +85,7 @@ final class FactsInquiry {
             waiting[asked] = question
             tokens.insert(try records.send(record))
         }
-        var found: [Question: FactsResult] = [:]
+        var found: [Question: ReceivedReply] = [:]
         let deadline = ContinuousClock.now + patience
         while !waiting.isEmpty, .now < deadline {
             if stop() { throw Problem(.interrupted, "interrupted; only questions were asked") }
@@ -73,14 +95,16 @@ final class FactsInquiry {
             for (asked, question) in waiting {
                 guard let reply = answers.answer(asked) else { continue }
                 waiting[asked] = nil
-                found[question] = try result(reply, question)
+                found[question] = reply
             }
         }
         return found
     }
 
-    private func result(_ reply: ReceivedReply, _ question: Question) throws -> FactsResult {
-        guard reply.status == .succeeded, let result = reply.result(as: FactsResult.self) else {
+    /// The answer to a question that found somebody.
+    /// - Throws: `Problem` for a refusal.
+    static func result(_ reply: ReceivedReply, to question: Question) throws -> JSONValue {
+        guard reply.status == .succeeded, let result = reply.result else {
             throw Problem(
                 .refused,
                 "the \(question.service) service refused: \(reply.reason ?? "?")\(reply.message.map { ", \($0)" } ?? "")",
@@ -96,21 +120,15 @@ final class FactsInquiry {
             settings?.commandsTopic(of: question.service, deployment.topics, among: Set(topics.keys))
             ?? deployment.topics.commands(question.service)
         guard topics[topic] != nil else { return nil }
-        let type = CommandType.fullName("\(question.service).facts")
         let id = CommandID(UUID().uuidString.lowercased())
-        let key = partitionKey(app: app, subject: question.query.id)
-        var attributes = EventAttributes(id: id.text, source: "identitybus-cli", type: type, appID: app.text)
+        let key = partitionKey(app: app, subject: question.subject)
+        var attributes = EventAttributes(id: id.text, source: "identitybus-cli", type: question.type, appID: app.text)
         attributes.time = Timestamp.now.rfc3339
         attributes.dataContentType = "application/json"
         attributes.partitionKey = key
-        let members: [(String, String?)] = [
-            ("id", question.query.id), ("source", question.query.source?.text), ("page", question.query.page),
-        ]
-        let data = JSONValue.object(
-            JSONObject(members.compactMap { name, value in value.map { (name, .string($0)) } }))
-        let record = try seal.record(to: topic, key: Array(key.utf8), attributes, data)
+        let record = try seal.record(to: topic, key: Array(key.utf8), attributes, question.data)
         let asked = ReplyTail.Question(
-            commandID: id, digest: CommandDigest.text(type: type, data: data), isDryRun: false)
+            commandID: id, digest: CommandDigest.text(type: question.type, data: question.data), isDryRun: false)
         return (record, asked)
     }
 }

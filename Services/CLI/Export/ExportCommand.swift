@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Apps
+import ArgumentParser
+import Contracts
+import Foundation
+import Observability
+import Supervision
+import WireJSON
+
+struct ExportCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "export",
+        abstract: "Prints what is held of one person, as one JSON document.",
+        discussion: """
+            Asks the services over Kafka, from any machine, with a key that has the scope `support`; each notes who has \
+            asked. The document has what is held of the person now: user, installs, profiles, devices, sessions. Nothing of \
+            other people is in it, also of those who use the same devices. Exit status 3: nobody is found, or not for \
+            certain; 4: a service did not answer, and nothing is printed.
+            """)
+
+    @Option(help: "The person's user id.")
+    var userId: String?
+
+    @Option(help: "The person's external id, which is the customer id of a profile.")
+    var externalId: String?
+
+    @Option(help: "The MPID of a profile of the person.")
+    var mpid: String?
+
+    @Option(help: "The app.")
+    var app: AppID
+
+    @Option(
+        help: """
+            The API key to ask with. Default: the app's first one with the scope `support`, else `internal`, which signs as \
+            the services do.
+            """)
+    var keyId: KeyID?
+
+    @Option(
+        parsing: .unconditional, help: "Seconds to wait for each of the services' answers.", transform: parsedSeconds)
+    var wait = 10.0
+
+    @OptionGroup var deployment: Deployment
+
+    func validate() throws {
+        guard [userId, externalId, mpid].count(where: { $0?.isEmpty == false }) == 1 else {
+            throw ValidationError("one of --user-id, --external-id and --mpid says who it is about")
+        }
+        if let mpid, MPID(mpid) == nil { throw ValidationError("--mpid is not an MPID: a whole number of 64 bits") }
+    }
+
+    func run() throws {
+        try deployment.refuseUnknown(app)
+        let interruption = Interruption()
+        let inquiry = try Inquiry(
+            deployment, app: app, keyID: keyId ?? deployment.supportKey(of: app), patience: .seconds(wait)
+        ) { interruption.isRequested }
+        defer { inquiry.close() }
+        var person = PersonExport(app: app) { questions in
+            let answers = try inquiry.ask(questions)
+            let silent = Set(questions.filter { answers[$0] == nil }.map(\.service))
+            guard silent.isEmpty else {
+                throw Problem(
+                    .unanswered,
+                    "no answer within \(wait.formatted()) s from: \(silent.sorted().joined(separator: ", ")). "
+                        + "A document without their part would not be whole.",
+                    "Do they run? identitybus doctor")
+            }
+            return answers
+        }
+        if let userId { try person.add(userID: UserID(userId)) }
+        if let externalId { try person.add(externalID: ExternalID(externalId)) }
+        if let mpid = mpid.flatMap({ MPID($0) }) { try person.add(mpid: mpid) }
+        guard !person.isNobody else {
+            throw Problem(
+                .refused, "app \(app) holds nobody by that id.",
+                "identitybus explain \(userId ?? externalId ?? mpid ?? "") --app \(app) finds more kinds of ids.")
+        }
+        say(json: try person.document(at: .now))
+    }
+}
