@@ -31,7 +31,7 @@ class Family:
         environment = clean_environment() | self.deployment.environment()
         environment.pop("DATABASE_URL", None)
         return subprocess.run(
-            [binary("identitybus"), "export", f"--app={APP}", *arguments], env=environment, capture_output=True, text=True,
+            [binary("identitybus"), "export", f"--app={APP}", "--json", *arguments], env=environment, capture_output=True, text=True,
             timeout=60)
 
     def document(self, *arguments: str) -> dict[str, Any]:
@@ -96,6 +96,17 @@ def test_sessions_are_those_of_the_person(family: Family) -> None:
     (session,) = family.document(f"--mpid={bob.mpid}")["sessions"]
     assert (session["deviceId"], session["mpid"]) == (family.tablet, bob.mpid)
     assert not family.document(f"--mpid={anna.mpid}")["sessions"]
+
+
+def test_for_people_it_is_the_same_document(family: Family) -> None:
+    bob = family.people["bob"]
+    line = family.document(f"--mpid={bob.mpid}")
+    environment = clean_environment() | family.deployment.environment()
+    shown = subprocess.run(
+        [binary("identitybus"), "export", f"--app={APP}", f"--mpid={bob.mpid}"], env=environment, capture_output=True,
+        text=True, timeout=60)
+    assert shown.returncode == 0 and shown.stdout.count("\\n") > 20
+    assert json.loads(shown.stdout) | {"exportedAt": ""} == line | {"exportedAt": ""}
 
 
 def test_nobody(family: Family) -> None:

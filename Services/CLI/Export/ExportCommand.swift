@@ -42,16 +42,13 @@ struct ExportCommand: ParsableCommand {
         parsing: .unconditional, help: "Seconds to wait for each of the services' answers.", transform: parsedSeconds)
     var wait = 10.0
 
+    @Flag(help: "Print the document on one line.")
+    var json = false
+
     @OptionGroup var deployment: Deployment
 
-    func validate() throws {
-        guard [userId, externalId, mpid].count(where: { $0?.isEmpty == false }) == 1 else {
-            throw ValidationError("one of --user-id, --external-id and --mpid says who it is about")
-        }
-        if let mpid, MPID(mpid) == nil { throw ValidationError("--mpid is not an MPID: a whole number of 64 bits") }
-    }
-
     func run() throws {
+        try checkWhom()
         try deployment.refuseUnknown(app)
         let interruption = Interruption()
         let inquiry = try Inquiry(
@@ -78,6 +75,25 @@ struct ExportCommand: ParsableCommand {
                 .refused, "app \(app) holds nobody by that id.",
                 "identitybus explain \(userId ?? externalId ?? mpid ?? "") --app \(app) finds more kinds of ids.")
         }
-        say(json: try person.document(at: .now))
+        let document = try person.document(at: .now)
+        if json { say(json: document) } else { try show(document) }
+    }
+
+    private func checkWhom() throws {
+        guard [userId, externalId, mpid].count(where: { $0?.isEmpty == false }) == 1 else {
+            throw Problem(
+                .usage, "--user-id, --external-id or --mpid says whose data are wanted: one of them.",
+                "identitybus explain finds them from other ids.")
+        }
+        if let mpid, MPID(mpid) == nil {
+            throw Problem(.usage, "--mpid \(mpid) is no MPID.", "It is a whole number of 64 bits, such as -42.")
+        }
+    }
+
+    private func show(_ document: JSONValue) throws {
+        let object = try JSONSerialization.jsonObject(with: Data(document.serialized()))
+        let text = try JSONSerialization.data(
+            withJSONObject: object, options: [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes])
+        for line in String(decoding: text, as: UTF8.self).split(separator: "\n") { say(String(line).harmless) }
     }
 }
