@@ -155,6 +155,11 @@ extension LinkDecider {
         _ install: Install, to externalID: ExternalID, by way: Way
     ) throws(Rejection) -> Decision {
         let owner = state.person(app: app.id, externalID: externalID)
+        let isLinked = person(on: install)?.isLinked(to: externalID) == true
+        if changedNothingOnce, !isLinked { return Decision(.rejected(Rejection(.userErased))) }  // L80
+        if let userID = recordedUserID, userID != ruled(install, owner, externalID, by: way) {
+            return try relink(install, to: externalID, of: userID)  // L80
+        }
         if owner == nil { try checkHold(of: externalID) }  // L66
         switch person(on: install) {
         case let person? where person.isLinked(to: externalID):
@@ -170,6 +175,16 @@ extension LinkDecider {
             if let owner { return try elect(install, for: owner, externalID) }  // L11, L13
             if let person = recordedPerson() { return try elect(install, for: person, externalID) }  // L80
             return try elect(install, for: newPerson(recordedUserID), externalID)  // L12
+        }
+    }
+
+    /// Whose the install would be by the rules, of all who may be the one of then; `nil` where they refuse.
+    private func ruled(_ install: Install, _ owner: Person?, _ externalID: ExternalID, by way: Way) -> UserID? {
+        switch person(on: install) {
+        case let person? where person.isLinked(to: externalID): person.userID
+        case let person?: person.externalID == nil && owner == nil && way == .request ? person.userID : nil
+        case nil:
+            owner?.userID ?? recordedUserID.flatMap { state.person(userID: $0)?.isErased == true ? nil : $0 }
         }
     }
 
@@ -201,7 +216,7 @@ extension LinkDecider {
 
     /// Puts the person on the install and decides which of its installs is the active one: the new one, unless a phone
     /// has the person and the new one is a tablet (docs/link.md "Which install is active") (L21).
-    private func elect(_ install: Install, for person: Person, _ externalID: ExternalID) throws(Rejection) -> Decision {
+    func elect(_ install: Install, for person: Person, _ externalID: ExternalID) throws(Rejection) -> Decision {
         let others = state.installs(of: person.userID).filter { $0.id != install.id }
         guard others.count(where: \.isActive) < 2 else { throw Rejection(.multipleInstallsActive) }  // L11
         let isNew = state.person(userID: person.userID) == nil

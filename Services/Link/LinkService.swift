@@ -87,6 +87,10 @@ public struct LinkService: CommandService {
             state.load(try store.holds(Set(names)))
         }
         let persons = Set(state.persons.keys)
+        if !state.recorded.isEmpty {
+            let told = persons.union(state.recorded.values.compactMap(\.userID))
+            state.recordedLives = try store.recordedLives(told)
+        }
         // Who is linked again is linked everywhere (L73).
         let unlinked = Set(state.persons.values.filter { $0.externalID == nil && !$0.isErased }.map(\.userID))
         let whole = touchesAll ? persons : unlinked
@@ -106,7 +110,10 @@ public struct LinkService: CommandService {
         _ commands: [(LinkCommand, DecisionContext)], _ store: LinkStore, _ state: inout LinkState
     ) throws {
         let past = commands.filter { $0.1.isPast && ($0.0.linkedInstallID != nil || $0.0.erases) }
-        state.load(try store.recorded(Set(past.flatMap { RecordedOutcome.events(of: $0.1.command) })))
+        guard !past.isEmpty else { return }
+        state.load(
+            try store.recorded(Set(past.flatMap { RecordedOutcome.events(of: $0.1.command) })),
+            since: try store.recordedSince())
     }
 
     /// External ids that were changed: nobody has them, as it seems. And those of whoever is erased.

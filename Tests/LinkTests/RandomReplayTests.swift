@@ -21,6 +21,7 @@ import WireJSON
                 let (live, replay) = (try People(story.live), try People(story.replayed()))
                 let trace = "seed \(seed)"
                 if !erases { #expect(replay == live, "\(trace)") }
+                #expect(replay.named == live.named, "\(trace)")
                 #expect(replay.alive.isDisjoint(with: story.erased), "\(trace)")
                 // Without what was told, they would be others.
                 moved += try People(story.replayed(recalls: false)) == live ? 0 : 1
@@ -98,7 +99,15 @@ private struct Lagging: RandomSource {
     private mutating func tell(_ command: LinkCommand) {
         let record = Record(number: log.count, command: command)
         log.append(record)
-        waiting[command.installID?.text ?? "users", default: []].append(record)
+        waiting[Self.lane(of: command), default: []].append(record)
+    }
+
+    /// Commands with one Kafka key are decided in order.
+    private static func lane(of command: LinkCommand) -> String {
+        switch command {
+        case .eraseUser(let erase): erase.partitionSubject
+        default: command.installID?.text ?? ""
+        }
     }
 
     private mutating func decideSomething() throws {
@@ -111,12 +120,15 @@ private struct Lagging: RandomSource {
         let decision = try live.run(LinkService(), [(record.command, context)])[0]
         for (index, event) in decision.events.enumerated() {
             let id = CommandID(DerivedID.message(of: context.command, index: index))
-            events.append(try Self.recorded(event, id))
+            events.append(try Self.recorded(event, id, at: context.now))
         }
     }
 
-    private static func recorded<Event: EventMessage>(_ event: Event, _ id: CommandID) throws -> RecordedEvent {
-        RecordedEvent(id: id, type: Event.type, data: try JSONView(parsing: try WireJSONEncoder().encode(event)))
+    private static func recorded<Event: EventMessage>(
+        _ event: Event, _ id: CommandID, at time: Timestamp
+    ) throws -> RecordedEvent {
+        RecordedEvent(
+            id: id, type: Event.type, time: time, data: try JSONView(parsing: try WireJSONEncoder().encode(event)))
     }
 
     /// - Parameter late: how many seconds after it was logged it is decided.

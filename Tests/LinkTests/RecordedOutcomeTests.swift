@@ -20,7 +20,7 @@ import WireJSON
         context.isPast = isPast
         if var recorded {
             recorded.event = CommandID(DerivedID.message(of: context.command, index: index))
-            state.load([recorded])
+            state.load([recorded], since: nil)
         }
         return Fixture.decide(command, state, context)
     }
@@ -123,6 +123,7 @@ import WireJSON
     }
 
     private func event<Event: EventMessage>(_ id: CommandID, _: Event.Type, _ event: Event) throws -> RecordedEvent {
-        RecordedEvent(id: id, type: Event.type, data: try JSONView(parsing: try WireJSONEncoder().encode(event)))
+        RecordedEvent(
+            id: id, type: Event.type, time: nil, data: try JSONView(parsing: try WireJSONEncoder().encode(event)))
     }
 }

@@ -60,7 +60,11 @@ struct ExplainCommand: ParsableCommand {
     @OptionGroup var deployment: Deployment
 
     func validate() throws {
-        guard !id.isEmpty else { throw ValidationError("the id is empty") }
+        do throws(Rejection) {
+            try ReadFacts<FactsOf.Link>(id: id, source: source).validate()
+        } catch {
+            throw ValidationError("no service knows such an id: \(error.message)".harmless)
+        }
     }
 
     func run() throws {

@@ -11,6 +11,8 @@ public struct RecordedEvent: Sendable {
     /// The same as when the command is decided again: `DerivedID.message(of:index:)`.
     public var id: CommandID
     public var type: String
+    /// When it was told; `nil` where it does not say.
+    public var time: Timestamp?
     let data: JSONView
 
     /// - Returns: `nil` for data of another form.
@@ -96,6 +98,8 @@ struct RecordedEvents<Service: CommandService> {
             Service.recordedEvents.contains(event.attributes.type),
             (try? authenticator.authenticate(publication: record, event.attributes)) != nil
         else { return nil }
-        return RecordedEvent(id: CommandID(event.attributes.id), type: event.attributes.type, data: event.data)
+        return RecordedEvent(
+            id: CommandID(event.attributes.id), type: event.attributes.type,
+            time: event.attributes.time.flatMap { Timestamp(rfc3339: $0) }, data: event.data)
     }
 }
