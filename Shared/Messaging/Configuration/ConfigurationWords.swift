@@ -13,7 +13,19 @@ extension [ClientSetting] {
         let protocolName = given?.value.uppercased() ?? "PLAINTEXT"
         if let given, !Self.protocols.contains(protocolName) { return given.isNot(oneOf: Self.protocols) }
         if protocolName.hasPrefix("SASL"), let problem = signingInProblem { return problem }
-        return protocolName.hasSuffix("SSL") ? lazy.compactMap(\.fileProblem).first : nil
+        guard protocolName.hasSuffix("SSL") else { return nil }
+        return lazy.compactMap(\.fileProblem).first ?? keyProblem
+    }
+
+    /// A certificate without its key is not shown to anybody, and librdkafka says nothing of it.
+    private var keyProblem: KafkaConfigurationError? {
+        guard let certificate = setting("ssl.certificate.location", "ssl.certificate.pem"),
+            setting("ssl.key.location", "ssl.key.pem") == nil
+        else { return nil }
+        let isFile = certificate.key.hasSuffix("location")
+        return KafkaConfigurationError(
+            variable: certificate.variable.replacing("_CERTIFICATE_", with: "_KEY_"),
+            message: "is not set, and \(certificate.variable) is; it \(isFile ? "names the file of" : "is") its key")
     }
 
     private func setting(_ keys: String...) -> ClientSetting? { last { keys.contains($0.key) } }
