@@ -64,7 +64,8 @@ struct HandlingOptions: ParsableArguments {
     @Option(
         name: .customLong("reason-text"),
         help: ArgumentHelp(
-            "Why, in your words: an incident's number, or a sentence. Everybody sees it.", valueName: "text"))
+            "Why, in your words: an incident's number, or a sentence. Everybody sees it. Required, but for a dry run.",
+            valueName: "text"))
     var note: String?
 
     @Option(help: "Who you are. Default: the user who is logged in, on this machine.")
