@@ -104,6 +104,12 @@ import Testing
         #expect(bad < 20 * good + 0.5, "\(bad) s; without mistakes \(good) s")
     }
 
+    @Test(arguments: ["~", "null", "NULL", "'~'"]) func nothingIsNoName(id: String) {
+        let report = Self.check("apps:\n  - { id: \(id), replies: identity.replies.a }")
+        #expect(report.apps == nil && report.findings.map(\.line) == [2])
+        #expect(report.findings.first?.message.contains("which is nothing in YAML") == true)
+    }
+
     @Test(arguments: [
         ("colour: red", 500), ("colour: red", 201), ("colour: red", 200), ("replies: no", 201), ("replies: no", 200),
     ])

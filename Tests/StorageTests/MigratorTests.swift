@@ -50,7 +50,13 @@ import Testing
             ("ALTER TABLE progress ADD COLUMN zzz BIGINT NOT NULL DEFAULT 1", []),
             ("DROP INDEX people_name", []),
             ("DROP TABLE salt", ["the table salt is missing"]),
-            ("ALTER TABLE migrations RENAME checksum TO zzz", ["migrations has no column checksum"]),
+            (
+                "ALTER TABLE migrations RENAME checksum TO zzz",
+                [
+                    "migrations has no column checksum",
+                    "migrations.zzz is no column of this code, and rows are refused without it",
+                ]
+            ),
         ] as [(String, [String])])
     func tellsWhatSomebodyHasChanged(_ engine: SQLEngine, _ change: (sql: String, flaws: [String])) throws {
         let store = try TestStore(engine)

@@ -71,9 +71,11 @@ struct CheckConfigCommand: ParsableCommand {
         } catch {
             throw Problem(
                 .setting, "\(path) cannot be read: \(error).",
-                isInForce
-                    ? "--against names the file that is in force."
-                    : "Name the apps file: identitybus check-config FILE, or IDENTITYBUS_APPS.")
+                "\(error)".contains("UTF-8")
+                    ? "Save it as UTF-8."
+                    : isInForce
+                        ? "--against names the file that is in force."
+                        : "Name the apps file: identitybus check-config FILE, or IDENTITYBUS_APPS.")
         }
         return AppsFile.check(
             text, path: path, weakSecrets: try settings.choice("IDENTITYBUS_WEAK_SECRETS", default: .refuse),

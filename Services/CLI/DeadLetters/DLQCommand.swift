@@ -179,7 +179,8 @@ struct DLQDismissCommand: ParsableCommand {
         let mine = letters.count { $0.state.closing?.run == desk.log.run }
         let inHand = letters.filter(\.state.isOpen)
         if !json {
-            say("dismissed \(mine) of \(letters.count).  Recorded as \(handling.author), \"\(note)\"".harmless)
+            let record = mine == 0 ? "Nothing was recorded." : "Recorded as \(handling.author), \"\(note)\""
+            say("dismissed \(mine) of \(letters.count).  \(record)".harmless)
         }
         guard let first = inHand.first else { return }
         let end =

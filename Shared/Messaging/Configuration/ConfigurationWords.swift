@@ -53,6 +53,12 @@ extension [ClientSetting] {
         if let file = first(where: { words.contains("\($0.key) failed") }), let holds = file.contentProblem(words) {
             return KafkaConfigurationError(variable: file.variable, message: "\(file.value) \(holds)")
         }
+        // What kinit is to be called with.
+        if let key = words.firstMatch(of: /Property not available: "([^"]+)"/)?.output.1 {
+            return KafkaConfigurationError(
+                variable: ClientSetting(key: String(key), value: "", prefix: "KAFKA_").variable,
+                message: "is not set, and GSSAPI needs it, or a KAFKA_SASL_KERBEROS_KINIT_CMD without it")
+        }
         // The first one is what has to change; of `a.b` and `a.b.c` at one place the longer one is meant.
         var named: (setting: ClientSetting, place: String.Index)?
         for setting in self {

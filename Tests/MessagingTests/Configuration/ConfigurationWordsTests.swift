@@ -74,7 +74,9 @@ import Testing
         ("KAFKA_SSL_CRL_LOCATION", "holds no list of revoked certificates in PEM form"),
     ]) func aFileThatHoldsSomethingElseIsNamed(variable: String, words: String) throws {
         try withFile("garbage\n") { path in
-            let settings = [variable: path, "KAFKA_SECURITY_PROTOCOL": "SSL"]
+            var settings = [variable: path, "KAFKA_SECURITY_PROTOCOL": "SSL"]
+            // One without its key is told before it is read.
+            if variable == "KAFKA_SSL_CERTIFICATE_LOCATION" { settings["KAFKA_SSL_KEY_LOCATION"] = path }
             #expect(problem(settings)?.description == "\(variable): \(path) \(words)")
         }
     }
