@@ -73,7 +73,7 @@ struct ProbeCommand: ParsableCommand {
 
     /// What is well by another program's answer may be gone.
     private func recognize(_ answer: HealthProbe.Answer, _ address: String) throws {
-        let found = answer.program ?? "no program of IdentityBus"
+        let found = answer.program ?? "no health server of IdentityBus"
         if answer.program != nil, service == nil || service == found { return }
         throw Problem(
             .away, "\(address) answers, but is \(found)\(service.map { ", and not \($0)" } ?? "").",

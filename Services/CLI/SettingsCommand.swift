@@ -126,7 +126,24 @@ struct SettingsCommand: ParsableCommand {
             }
             mistakes[name] = mistakes[name] ?? mistake.words
         }
+        if let program = programs.first, let problem = Self.problemOfApps(filled, of: program) {
+            mistakes["IDENTITYBUS_APPS"] = problem
+        }
         return mistakes
+    }
+
+    /// Of the apps file that is named here: the usual one need not be where this command runs.
+    private static func problemOfApps(_ environment: [String: String], of program: String) -> String? {
+        guard let path = environment["IDENTITYBUS_APPS"] else { return nil }
+        let configuration = SettingsReading(environment, of: program).configuration
+        do {
+            _ = try AppsSource(
+                path: path, reading: program == SettingsReading.gateway ? .gateway : .everything,
+                keys: configuration?.keys ?? .none, weakSecrets: configuration?.weakSecrets ?? .refuse, logger: .quiet)
+            return nil
+        } catch {
+            return "\(error)"
+        }
     }
 
     /// A member of a family that is not set is shown as the family.

@@ -91,8 +91,15 @@ struct SettingsReading {
     /// - Returns: whether that changed anything.
     private mutating func mend(_ variable: String) -> Bool {
         if variable.hasPrefix("KAFKA_") { isKafkaUnknown = true }
-        if variable.hasPrefix("DATABASE_") || variable.hasPrefix("SQLITE_") { isDatabaseUnknown = true }
         let before = environment
+        if variable.hasPrefix("PG") {
+            // libpq reads it in the process itself, wherever a URL is.
+            isDatabaseUnknown = true
+            environment["DATABASE_URL"] = nil
+            environment["DATABASE_URL_FILE"] = nil
+            return environment != before
+        }
+        if variable.hasPrefix("DATABASE_") || variable.hasPrefix("SQLITE_") { isDatabaseUnknown = true }
         for name in [variable, "\(variable)_FILE"] { environment[name] = nil }
         switch variable {
         case "KAFKA_BOOTSTRAP_SERVERS": environment[variable] = "127.0.0.1:1"

@@ -15,8 +15,8 @@ import UnixSignals
 /// The `main` of the gateway: settings, logs, metrics, health server, bus and API server.
 public enum GatewayProcess {
     /// Runs until a signal ends it. Exit status: 0 after a graceful stop, 78 for a configuration problem, 1 otherwise.
-    public static func run() async {
-        await ServiceMain.run("identitybus-gateway") {
+    public static func run() -> Never {
+        ServiceMain.run("identitybus-gateway") {
             try await start()
         }
     }

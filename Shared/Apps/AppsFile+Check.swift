@@ -26,6 +26,8 @@ extension AppsFile {
         public var findings: [Finding]
         /// The apps; `nil` when there is an error.
         public var apps: AppDirectory?
+        /// Whether there are more errors than are told.
+        public var hasMore = false
         /// A digest of each secret by its place, to tell whether it is another one.
         public var secrets: [String: [UInt8]]
     }
@@ -63,6 +65,7 @@ extension AppsFile {
             return try read(root, keys, secrets()) { between.append($0) }
         }
         if let reading {
+            report.hasMore = report.findings.count + between.count > mostErrors
             report.findings += between.prefix(mostErrors - report.findings.count).map { pruned.finding($0, .error) }
             report.findings += reading.weaknesses.map {
                 pruned.finding($0, weakSecrets == .refuse ? .error : .warning)
@@ -73,6 +76,7 @@ extension AppsFile {
             if !report.findings.contains(where: { $0.level == .error }) { report.apps = AppDirectory(reading.apps) }
             for use in reading.uses { report.secrets[use.place.words] = Array(SHA256.hash(data: use.secret)) }
         }
+        if reading == nil, report.findings.count >= mostErrors { report.hasMore = true }
         report.findings.sort { ($0.line, $0.column, $0.message) < ($1.line, $1.column, $1.message) }
         return report
     }
@@ -165,15 +169,17 @@ private struct PrunedFile {
         _ findings: inout [AppsFile.Finding], atMost most: Int,
         by read: (Node) throws(AppsFile.Problem) -> AppsFile.Reading
     ) -> AppsFile.Reading? {
-        while findings.count < most {
+        while true {
             do throws(AppsFile.Problem) {
                 return try read(root)
             } catch {
-                if !isConsequence(error) { findings.append(finding(error, .error)) }
+                if !isConsequence(error) {
+                    guard findings.count < most else { return nil }
+                    findings.append(finding(error, .error))
+                }
                 if !remove(error) { return nil }
             }
         }
-        return nil
     }
 
     /// Takes out what is wrong within each app, the first one together with what stands beside all apps.

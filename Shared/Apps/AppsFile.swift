@@ -119,6 +119,11 @@ public enum AppsFile {
     }
 
     private static func check(_ id: AppID, _ place: Place) throws(Problem) {
+        // Who leaves it out in YAML's words has not named the app so.
+        guard !["~", "null", "Null", "NULL"].contains(id.text) else {
+            throw Problem(
+                "has an app whose id is \(id.text), which is nothing in YAML; give it a name", at: place["id"])
+        }
         guard canBeName(id.text), !id.text.contains("/") else {
             throw Problem(
                 "has an app whose id is empty, is over 255 bytes or has a slash or a control character", at: place["id"]

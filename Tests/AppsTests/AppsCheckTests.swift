@@ -104,8 +104,18 @@ import Testing
         #expect(bad < 20 * good + 0.5, "\(bad) s; without mistakes \(good) s")
     }
 
-    @Test func thereIsAnEndToIt() {
-        let apps = (0..<500).map { "  - { id: a\($0), colour: red }" }.joined(separator: "\n")
-        #expect(Self.check("apps:\n\(apps)").findings.count == 200)
+    @Test(arguments: ["~", "null", "NULL", "'~'"]) func nothingIsNoName(id: String) {
+        let report = Self.check("apps:\n  - { id: \(id), replies: identity.replies.a }")
+        #expect(report.apps == nil && report.findings.map(\.line) == [2])
+        #expect(report.findings.first?.message.contains("which is nothing in YAML") == true)
+    }
+
+    @Test(arguments: [
+        ("colour: red", 500), ("colour: red", 201), ("colour: red", 200), ("replies: no", 201), ("replies: no", 200),
+    ])
+    func thereIsAnEndToIt(mistake: String, count: Int) {
+        let apps = (0..<count).map { "  - { id: a\($0), \(mistake) }" }.joined(separator: "\n")
+        let report = Self.check("apps:\n\(apps)")
+        #expect(report.findings.count == 200 && report.hasMore == (count > 200))
     }
 }

@@ -12,13 +12,14 @@ import WireJSON
 func letter(
     _ partition: Int32, _ offset: Int64, key: String? = "demo/ada", at time: Int64 = 1000,
     type: String? = "link.request",
-    headers: [Header] = [], letter: [Header] = []
+    headers: [Header] = [], letter: [Header] = [], step: DeadLetter.Step = .authenticate,
+    from topic: String = "identity.link.commands.v1"
 ) throws -> Letter {
     let attributes = EventAttributes(
         id: "id-\(partition)-\(offset)", source: "s", type: CommandType.fullName(type ?? ""), appID: "demo")
     let value = try CloudEvent(attributes: attributes, data: ["installId": "i"] as JSONValue).encoded()
     let cause = DeadLetter(
-        reason: "KEY_EXPIRED", step: .authenticate, error: "e", topic: "identity.link.commands.v1", partition: 3,
+        reason: "KEY_EXPIRED", step: step, error: "e", topic: topic, partition: 3,
         offset: 70, timestampMs: 900, group: "g")
     return try #require(
         Letter(
@@ -54,6 +55,14 @@ func letter(
         #expect(found.isSignatureRight)
         let cut = try letter(1, 4, letter: [Header("dlq_value_bytes", "300000")])
         #expect(cut.isCut && cut.wholeSize == 300_000)
+    }
+
+    /// Commands, and events and replies of others; but not what a service has made itself and could not deliver.
+    @Test(arguments: ["identity.link.commands.v1", "identity.user.events.v1", "identity.replies.link.v1"])
+    func whatNoServiceCanReadIsNotSentAgain(topic: String) throws {
+        #expect(try letter(1, 0, type: nil, step: .decode, from: topic).refusal?.reason == .notUTF8)
+        #expect(try letter(1, 0, step: .decide, from: topic).refusal == nil)
+        #expect(try letter(1, 0, type: nil, step: .publish, from: topic).refusal == nil)
     }
 
     @Test func lettersAreChosen() throws {

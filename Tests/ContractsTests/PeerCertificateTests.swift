@@ -28,6 +28,25 @@ import Testing
         }
     }
 
+    @Test(arguments: ["\n", "\r\n"]) func asAFileHasIt(newline: String) throws {
+        let text = Data(Self.bytes).base64EncodedString(
+            options: [.lineLength64Characters, newline == "\n" ? .endLineWithLineFeed : .endLineWithCarriageReturn])
+        let pem =
+            "subject=CN = b-1.example\(newline)-----BEGIN CERTIFICATE-----\(newline)\(text)\(newline)-----END CERTIFICATE-----"
+        #expect(PeerCertificate(pem: pem + "\(newline)-----BEGIN CERTIFICATE-----")?.subject == "b-1.example")
+        for other in ["", "-----BEGIN CERTIFICATE-----", pem.replacing("CERTIFICATE", with: "PRIVATE KEY")] {
+            #expect(PeerCertificate(pem: other) == nil)
+        }
+    }
+
+    @Test func whetherItIsGoodNow() throws {
+        let certificate = try #require(PeerCertificate(der: Self.bytes))
+        for (now, flaw) in [
+            ("2026-11-27T18:18:00Z", "begins on 2026-11-27"), ("2026-11-27T18:18:01Z", nil),
+            ("2036-11-24T18:18:01Z", nil), ("2036-11-24T18:18:02Z", "ended on 2036-11-24"),
+        ] { #expect(certificate.flaw(try #require(Timestamp(rfc3339: now))) == flaw) }
+    }
+
     /// Others make them: a half of one, or one with other bytes in it, is none, and no fault of ours.
     @Test func whatIsNoneIsNone() {
         for count in 0..<Self.bytes.count where count < 250 {

@@ -2,6 +2,7 @@
 """`identitybus` as people use it: what it says where, how it ends, and what it does on a terminal and in a pipe
 (docs/command-line.md)."""
 
+import contextlib
 import json
 import os
 import pty
@@ -553,6 +554,34 @@ def test_streams_that_are_closed_are_nobody_elses() -> None:
             ["bash", "-c", f"{sign} {closed}"], env=clean_environment(), stdin=subprocess.DEVNULL, capture_output=True,
             timeout=60)
         assert answer.returncode == status, (closed, answer)
+
+
+@pytest.mark.parametrize("closed", ["<&- >&- 2>&-", "2>&-"])
+@pytest.mark.parametrize("name", ["link", "user", "sync", "verification", "gateway"])
+def test_programs_that_run_keep_the_numbers_of_closed_streams(name: str, closed: str, tmp_path: Path) -> None:
+    """What the runtime opens for itself gets none either."""
+    environment = clean_environment() | {
+        "KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1", "IDENTITYBUS_INTERNAL_KEY": INTERNAL_KEY,
+        "IDENTITYBUS_APPS": str(REPOSITORY / "config" / "apps.yaml"), "DATA_DIR": str(tmp_path), "HTTP_PORT": "0"}
+    process = subprocess.Popen(
+        ["bash", "-c", f"exec '{binary(f'identitybus-{name}')}' {closed}"], env=environment, stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        place = Path(f"/proc/{process.pid}/fd")
+
+        def opened() -> dict[int, str]:
+            found = {}
+            for link in place.iterdir():
+                # One may be closed meanwhile.
+                with contextlib.suppress(FileNotFoundError):
+                    found[int(link.name)] = os.readlink(link)
+            return found
+
+        until(lambda: any("eventpoll" in file for file in opened().values()), 30, "the start")
+        assert {opened()[number] for number in range(3)} == {"/dev/null"}, opened()
+    finally:
+        process.kill()
+        process.wait(30)
 
 
 def test_errors_that_cannot_be_written_change_no_status() -> None:

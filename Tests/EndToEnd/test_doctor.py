@@ -110,6 +110,8 @@ def kafka_defects(authority: Authority, other: Authority) -> dict[str, Defect]:
     good = authority.issue("127.0.0.1")
     own = other.issue("client.example")
     strange = {"KAFKA_SSL_CERTIFICATE_LOCATION": str(own[0]), "KAFKA_SSL_KEY_LOCATION": str(own[1])}
+    past = authority.issue("client.example", ends="190201000000Z")
+    over = {"KAFKA_SSL_CERTIFICATE_LOCATION": str(past[0]), "KAFKA_SSL_KEY_LOCATION": str(past[1])}
     reachable, certificate, sasl = "kafka.reachable", "kafka.certificate", "kafka.sasl"
     return {
         "name": Defect("nosuch.invalid:9092", {}, reachable, "name-not-resolved", "cannot be resolved"),
@@ -141,6 +143,9 @@ def kafka_defects(authority: Authority, other: Authority) -> dict[str, Defect]:
         "client certificate refused": Defect(
             tls(*good, clients=authority.certificate), known | strange, certificate, "client-certificate",
             "this client's certificate"),
+        "client certificate over": Defect(
+            tls(*good, clients=authority.certificate), known | over, certificate, "client-certificate",
+            r"this client's certificate .*/client\.example-19.*\.pem ended on 2019-02-01$"),
         "told address": Defect(
             Refusing(advertised=free_port()), {}, "kafka.brokers", "refused", "the address that it tells"),
         "no right": Defect(Refusing(), {}, "kafka.rights", "no-right", "lacks .*Write on the topics"),
@@ -148,7 +153,8 @@ def kafka_defects(authority: Authority, other: Authority) -> dict[str, Defect]:
 
 
 KAFKA = ("name", "refused", "silent", "no Kafka", "TLS to plain", "plain to TLS", "unknown authority", "wrong host", "expired",
-         "client certificate wanted", "client certificate wanted, TLS 1.2", "client certificate refused", "told address",
+         "client certificate wanted", "client certificate wanted, TLS 1.2", "client certificate refused",
+         "client certificate over", "told address",
          "wrong mechanism", "wrong credentials", "wants signing in", "no right")
 
 
@@ -184,6 +190,22 @@ def test_doctor_of_kafka(name: str, looked: dict[str, tuple[Defect, Report]]) ->
         assert {"kafka.topics", "kafka.rights", "kafka.leaders", "kafka.clock"} <= report.ids("skip"), report.text
     # The rest is looked at all the same.
     assert report.of("sqlite.schema")["level"] == "ok"
+
+
+def test_doctor_of_our_certificate_that_ends_soon(shell: dict[str, str], authority: Authority) -> None:
+    soon = time.strftime("%y%m%d%H%M%SZ", time.gmtime(time.time() + 4.5 * 86_400))
+    own = authority.issue("client.example", ends=soon)
+    fake = FakeBroker(tls(*authority.issue("127.0.0.1", ends="390101000000Z"), clients=authority.certificate, inside=Refusing()))
+    try:
+        report = doctor(
+            shell | OVER_TLS | {
+                "KAFKA_BOOTSTRAP_SERVERS": fake.servers, "KAFKA_SSL_CA_LOCATION": str(authority.certificate),
+                "KAFKA_SSL_CERTIFICATE_LOCATION": str(own[0]), "KAFKA_SSL_KEY_LOCATION": str(own[1])}, "--as", "link")
+    finally:
+        fake.close()
+    ours = [one for one in report.findings if one["id"] == "kafka.certificate" and one["subject"] == str(own[0])]
+    assert [one["level"] for one in ours] == ["warn"], report.text
+    assert ours[0]["message"].startswith(f"ours ({own[0]}): client.example, 4 days left, issued by authority"), ours
 
 
 @pytest.mark.parametrize("name", ["refused", "name", "silent"])
@@ -306,6 +328,8 @@ def test_doctor_of_sqlite(shell: dict[str, str], tmp_path: Path) -> None:
     is_defect(look(copy("other", "UPDATE migrations SET checksum = 'x' WHERE number = 100")),
               "sqlite.schema", "other-version", "made by another version of this code")
     is_defect(look(copy("lost", "DROP TABLE outbox")), "sqlite.schema", "table-missing", "the table outbox is missing")
+    is_defect(look(copy("renamed", "ALTER TABLE progress RENAME last_time TO elsewhere")), "sqlite.schema", "unreadable",
+              "is not as its migrations have made it: progress has no column last_time")
     older = copy("older", "DELETE FROM migrations WHERE number >= 100")
     is_sound(look(older))
     assert look(older).of("sqlite.schema")["level"] == "warn"

@@ -82,7 +82,8 @@ def test_doctor_of_rights_of_kafka(topics: Deployment) -> None:
             until(lambda: doctor(environment, "--as", "link").ids("fail"), 20, f"{words} {topic}")
             report = doctor(environment, "--as", "link")
             is_defect(report, "kafka.rights", "no-right", f"Kafka user {rights.name} lacks .*{words}s? .*{topic}")
-            assert f"--allow-principal User:{rights.name}" in report.of("kafka.rights")["fix"]
+            fix = report.of("kafka.rights")["fix"]
+            assert f"--bootstrap-server {environment['KAFKA_BOOTSTRAP_SERVERS']} --add --allow-principal User:{rights.name}" in fix, fix
     is_defect(doctor(environment | {"TOPIC_PREFIX": fresh("nothing")}, "--as", "link"), "kafka.rights", "no-right", "group")
 
 

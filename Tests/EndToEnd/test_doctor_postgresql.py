@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -129,7 +130,12 @@ def test_doctor_of_a_postgresql_that_does_not_let_us_in(store: Server) -> None:
         is_defect(report, "postgresql.sign-in", "wrong-credentials", f'password authentication failed for user "{role}"$')
     report = doctor(store.as_role("ciphered", "?sslmode=disable"), "--as", "link")
     is_defect(report, "postgresql.tls", "wants-tls", "no encryption")
+    assert "pg_hba.conf" in report.of("postgresql.tls")["fix"], report.text
     is_sound(doctor(store.as_role("ciphered"), "--as", "link"))
+    for variable, value in (("PGTZ", "Nowhere/X"), ("PGOPTIONS", "-c nix=1"), ("PGCHANNELBINDING", "require")):
+        report = doctor(store.as_role("doctored", "?sslmode=disable") | {variable: value}, "--as", "link")
+        is_defect(report, "postgresql.reachable", "parameter-refused")
+        assert variable in report.of("postgresql.reachable")["fix"], report.text
     nowhere = store.as_role("doctored")
     nowhere["DATABASE_URL"] = nowhere["DATABASE_URL"].replace(store.name, "nosuch")
     is_defect(doctor(nowhere, "--as", "link"), "postgresql.sign-in", "no-database", "does not exist")
@@ -171,7 +177,7 @@ def test_doctor_of_certificates_of_postgresql(store: Server, authority: Authorit
         is_defect(look("localhost", authority), id, "certificate-expired", "from 2019-01-01 to 2019-02-01")
         report = doctor(store.as_role("doctored", "?sslmode=require", "localhost"), "--as", "link")
         is_sound(report)
-        assert re.search("localhost, is over for [0-9]+ days", report.of(id)["message"]), report.text
+        assert re.search("localhost, ended [0-9]+ days ago, issued by .*: ended on 2019-02-01", report.of(id)["message"]), report.text
     finally:
         shows(store, *authority.issue("localhost", ends="390101000000Z"))
     missing = store.as_role("doctored", "?sslmode=verify-full", "localhost") | {"PGSSLROOTCERT": "/nosuch"}
@@ -190,6 +196,13 @@ def test_doctor_of_our_certificate_for_postgresql(store: Server, authority: Auth
     for certificate, role in (
         (None, "certified"), (other.issue("certified"), "certified"), (authority.issue("somebody.else"), "named")):
         is_defect(look(certificate, role), "postgresql.certificate", "client-certificate")
+    over = authority.issue("certified", ends="190201000000Z")
+    is_defect(look(over), "postgresql.certificate", "client-certificate", r"The one of .*\.pem ended on 2019-02-01")
+    soon = authority.issue("certified", ends=time.strftime("%y%m%d%H%M%SZ", time.gmtime(time.time() + 4.5 * 86_400)))
+    report = look(soon)
+    is_sound(report)
+    told = [one for one in report.findings if one["id"] == "postgresql.certificate" and one["subject"] == str(soon[0])]
+    assert [one["level"] for one in told] == ["warn"] and "certified, 4 days left" in told[0]["message"], report.text
     is_sound(look(authority.issue("certified")))
 
 
@@ -330,7 +343,11 @@ def test_doctor_of_rights_and_schemas_of_postgresql(store: Server) -> None:
     store.sql("ALTER TABLE identity_link.elsewhere RENAME TO migrations",
               "ALTER TABLE identity_link.migrations RENAME checksum TO elsewhere")
     is_defect(look(), "postgresql.schema", "unreadable", "identity_link is not as its migrations have made it")
-    store.sql("ALTER TABLE identity_link.migrations RENAME elsewhere TO checksum")
+    store.sql("ALTER TABLE identity_link.migrations RENAME elsewhere TO checksum",
+              "ALTER TABLE identity_link.progress RENAME last_time TO elsewhere")
+    is_defect(look(), "postgresql.schema", "unreadable",
+              "identity_link is not as its migrations have made it: progress has no column last_time")
+    store.sql("ALTER TABLE identity_link.progress RENAME elsewhere TO last_time")
     is_defect(look(DATABASE_SCHEMA_PREFIX="other_"), "postgresql.schema", "missing", "other_link is not there yet")
     # Who may make it needs nobody else.
     owner = doctor(store.environment | {"DATABASE_SCHEMA_PREFIX": "other_"}, "--as", "link")

@@ -446,7 +446,7 @@ def test_probe_believes_only_programs_of_ours(health: tuple[type[Health], str], 
         for question in ("live", "ready"):
             answer = tool("probe", question, address, "--json", environment={})
             assert (answer.returncode, answer.stdout) == (69, ""), answer
-            assert f"{address} answers, but is no program of IdentityBus." in answer.stderr and "HTTP_PORT" in answer.stderr
+            assert f"{address} answers, but is no health server of IdentityBus." in answer.stderr and "HTTP_PORT" in answer.stderr
 
 
 def test_probe_tells_one_service_from_another(health: tuple[type[Health], str], tmp_path: Path) -> None:

@@ -304,6 +304,8 @@ def test_a_database_that_takes_no_writes(roles: Roles) -> None:
 @pytest.mark.parametrize("sql", [
     "ALTER TABLE identity_link.migrations DROP COLUMN checksum",
     "DELETE FROM identity_link.migrations WHERE number > 1",
+    "ALTER TABLE identity_link.progress RENAME last_time TO elsewhere",
+    "DROP TABLE identity_link.outbox",
 ])
 def test_tables_that_somebody_has_changed(roles: Roles, sql: str) -> None:
     assert roles.migrate("--service", "link").returncode == 0

@@ -736,3 +736,28 @@ def test_operate_a_topic_that_is_missing(make_deployment: Callable[..., Deployme
     wait_until_told(service, "topics", topic)
     deployment.broker.create([topic])
     wait_until_over(deployment, service, "topics")
+
+
+@pytest.mark.skipif(LESSER == ":", reason="TEST_KAFKA_USER does not name a user of a Kafka with ACLs")
+def test_letters_are_not_called_open_by_who_may_not_see_what_was_done(make_deployment: Callable[..., Deployment]) -> None:
+    deployment = make_deployment()
+    deployment.service().start().wait_ready()
+    assert deployment.services[0].stop() == 0
+    letters, actions = (f"{deployment.prefix}identity.link.{kind}.v1" for kind in ("dlq", "dlq-actions"))
+    deployment.broker.ensure([f"{deployment.prefix}identity.user.dlq.v1"])
+    rights = Rights(deployment.broker, deployment.prefix)
+    environment = deployment.environment() | rights.settings()
+
+    def listed(*words: str) -> subprocess.CompletedProcess[str]:
+        return tool("dlq", "list", *words, environment=environment)
+
+    until(lambda: listed("--service", "link").returncode == 0, 30, "the rights")
+    with rights.without(AclOperation.ALL, actions):
+        until(lambda: listed().returncode, 30, "the denial")
+        answer = listed()
+        assert answer.returncode == 77 and not answer.stdout, answer
+        assert f"Kafka user {rights.name} may not read {actions} at " in answer.stderr, answer
+    with rights.without(AclOperation.ALL, letters):
+        until(lambda: listed().stderr, 30, "the denial")
+        answer = listed()
+        assert answer.returncode == 0 and letters in answer.stderr, answer

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from identitybus_testkit.fakes import Authority
 from identitybus_testkit.places import REPOSITORY, binary, clean_environment
 from identitybus_testkit.up import tool
 
@@ -150,7 +151,13 @@ OF_SERVICES = {
     "KAFKA_SASL_MECHANISM": {"KAFKA_SECURITY_PROTOCOL": "SASL_SSL", "KAFKA_SASL_MECHANISM": "FOO", "KAFKA_SASL_USERNAME": "me"},
     "KAFKA_SASL_MECHANISM, none": {"KAFKA_SECURITY_PROTOCOL": "SASL_SSL"},
     "KAFKA_SSL_CERTIFICATE_LOCATION": {"KAFKA_SECURITY_PROTOCOL": "SSL", "KAFKA_SSL_CERTIFICATE_LOCATION": "/none"},
+    "KAFKA_SASL_KERBEROS_KEYTAB": {"KAFKA_SECURITY_PROTOCOL": "SASL_PLAINTEXT", "KAFKA_SASL_MECHANISM": "GSSAPI"},
+    "KAFKA_SSL_KEY_LOCATION": {"KAFKA_SECURITY_PROTOCOL": "SSL", "KAFKA_SSL_CERTIFICATE_LOCATION": "/etc/hosts"},
     "DATABASE_URL": {"DATABASE_URL": "postgresql://127.0.0.1/x?foo=1"},
+    "DATABASE_URL, its TLS": {"DATABASE_URL": "postgresql://127.0.0.1/x?ssl_min_protocol_version=TLSv9"},
+    "PGSSLMODE": {"DATABASE_URL": "postgresql://127.0.0.1/x", "PGSSLMODE": "foo"},
+    "PGSERVICE": {"DATABASE_URL": "postgresql://127.0.0.1/x", "PGSERVICE": "foo"},
+    "PGSSLMINPROTOCOLVERSION": {"DATABASE_URL": "postgresql://127.0.0.1/x", "PGSSLMINPROTOCOLVERSION": "TLSv9"},
     "ALIAS_DELAY": {"ALIAS_DELAY": "soon"},
 }
 STOPS = [(case, "gateway", change) for case, change in MISTAKES.items()] + [
@@ -183,6 +190,39 @@ def test_what_stops_a_program_is_found_before(case: str, program: str, change: d
     said = [start.stderr, *(text for answer in (told, as_program, doctor) for text in (
         answer.result().stdout, answer.result().stderr))]
     assert not any("hush" in text for text in said)
+
+
+@pytest.mark.parametrize("text", [None, "apps: [{id: a, colour: red}]"])
+def test_an_apps_file_that_stops_a_program_is_found_before(text: str | None, tmp_path: Path) -> None:
+    apps = tmp_path / "apps.yaml"
+    if text:
+        apps.write_text(text)
+    environment = {
+        "KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1", "IDENTITYBUS_INTERNAL_KEY": KEY, "IDENTITYBUS_APPS": str(apps)}
+    start = subprocess.run(
+        [binary("identitybus-link")], env=clean_environment() | environment, capture_output=True, text=True, timeout=60)
+    assert start.returncode == 78, start
+    words = start.stderr.splitlines()[-1].removeprefix("identitybus-link: ")
+    assert words.startswith(str(apps)), start
+    for arguments in ((), ("--as", "link"), ("--as", "gateway")):
+        answer = tool("settings", *arguments, environment=environment)
+        assert answer.returncode == 78 and f"IDENTITYBUS_APPS: {words}\n" in answer.stderr, answer
+    assert tool("settings", "--as", "identitybus", environment=environment).returncode == 0
+
+
+def test_a_key_of_another_certificate_is_found_before(tmp_path: Path) -> None:
+    authority = Authority(tmp_path / "authority")
+    (certificate, _), (_, key) = authority.issue("a.example"), authority.issue("b.example")
+    environment = {
+        "KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1", "IDENTITYBUS_INTERNAL_KEY": KEY,
+        "IDENTITYBUS_APPS": str(REPOSITORY / "config" / "apps.yaml"), "GATEWAY_TLS_CERTIFICATE": str(certificate),
+        "GATEWAY_TLS_KEY": str(key)}
+    start = subprocess.run(
+        [binary("identitybus-gateway")], env=clean_environment() | environment, capture_output=True, text=True, timeout=60)
+    words = f"GATEWAY_TLS_KEY: {key} is not the key of GATEWAY_TLS_CERTIFICATE\n"
+    assert (start.returncode, start.stderr) == (78, f"identitybus-gateway: {words}"), start
+    answer = tool("settings", environment=environment)
+    assert answer.returncode == 78 and words in answer.stderr, answer
 
 
 def test_a_key_in_the_place_of_its_file_is_not_shown() -> None:

@@ -42,6 +42,8 @@ import Testing
             "IDENTITYBUS_INTERNAL_KEY_FLE is read by nothing. Did you mean IDENTITYBUS_INTERNAL_KEY_FILE?"
         ),
         ("KAFKA_BROKERS", "x", "KAFKA_BROKERS is read by nothing."),
+        ("PGHOSTT", "x", "PGHOSTT is read by nothing. Did you mean PGHOST?"),
+        ("PG_SSLMODE", "x", "PG_SSLMODE is read by nothing. Did you mean PGSSLMODE?"),
         (
             "BATCH_SIZE_FILE", "x",
             "BATCH_SIZE_FILE is read by nothing. Only secrets have a _FILE variant: set BATCH_SIZE."
@@ -56,7 +58,8 @@ import Testing
         ("PATH", "/bin"), ("HTTP_PROXY", "http://p:1"), ("KAFKA_SASL_PASSWORD", "x"), ("PGSSLROOTCERT", "x"),
         ("KAFKA_SERVICE_HOST", "10.0.0.1"), ("KAFKA_SERVICE_PORT_SASL", "9092"), ("KAFKA_PORT", "tcp://10.0.0.1:9092"),
         ("GATEWAY_PORT_80_TCP_ADDR", "10.0.0.1"), ("BATCHSIZE", ""), ("DATABASE_URL_FILE", "/run/secrets/url"),
-        ("KAFKA_CONSUMER_FETCH_WAIT_MAX_MS", "10"), ("HOME", "/"), ("HOST", "x"), ("XDG_DATA_DIRS", "/usr/share"),
+        ("KAFKA_CONSUMER_FETCH_WAIT_MAX_MS", "10"), ("HOME", "/"), ("HOST", "x"), ("PGDATA", "/x"),
+        ("PG_MAJOR", "15"), ("PGUSER", "x"), ("PGTZ", "UTC"), ("PGDATABASE", "x"), ("XDG_DATA_DIRS", "/usr/share"),
     ])
     func whatIsNoneOfOursIsNotTold(_ variable: String, _ value: String) {
         #expect(Setting.remarks(on: [variable: value]).isEmpty)

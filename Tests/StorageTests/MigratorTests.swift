@@ -41,6 +41,63 @@ import Testing
         #expect(try rows.map { try $0.text(0) } == all.tables)
     }
 
+    @Test(
+        arguments: SQLEngine.allCases,
+        [
+            ("SELECT 1", []),
+            ("ALTER TABLE progress RENAME last_time TO zzz", ["progress has no column last_time"]),
+            ("ALTER TABLE progress ADD COLUMN zzz TEXT", []),
+            ("ALTER TABLE progress ADD COLUMN zzz BIGINT NOT NULL DEFAULT 1", []),
+            ("DROP INDEX people_name", []),
+            ("DROP TABLE salt", ["the table salt is missing"]),
+            (
+                "ALTER TABLE migrations RENAME checksum TO zzz",
+                [
+                    "migrations has no column checksum",
+                    "migrations.zzz is no column of this code, and rows are refused without it",
+                ]
+            ),
+        ] as [(String, [String])])
+    func tellsWhatSomebodyHasChanged(_ engine: SQLEngine, _ change: (sql: String, flaws: [String])) throws {
+        let store = try TestStore(engine)
+        let database = try store.open()
+        let all = Migrator([Self.names, Self.people] + StorageSchema.migrations)
+        try all.run(on: database)
+        let flaws = try database.transaction { transaction in
+            try transaction.execute(change.sql)
+            return try all.flaws(engine) { try transaction.query($0) }
+        }
+        #expect(flaws == change.flaws)
+    }
+
+    /// What SQLite changes only by making a table anew.
+    @Test(
+        arguments: [
+            ("ALTER TABLE progress ALTER last_time TYPE TEXT", ["progress.last_time is TEXT, not BIGINT"]),
+            ("ALTER TABLE progress ALTER last_time SET NOT NULL", ["progress.last_time does not take NULL"]),
+            ("ALTER TABLE progress DROP CONSTRAINT progress_pkey", ["progress (partition, topic) is not unique"]),
+            (
+                "ALTER TABLE logs DROP CONSTRAINT logs_topic_partition_incarnation_key",
+                ["logs (incarnation, partition, topic) is not unique"]
+            ),
+            (
+                "ALTER TABLE logs ADD COLUMN zzz TEXT NOT NULL",
+                ["logs.zzz is no column of this code, and rows are refused without it"]
+            ),
+            ("CREATE UNIQUE INDEX ON logs (number) INCLUDE (topic)", []),
+        ] as [(String, [String])])
+    func tellsWhatSomebodyHasChangedInPostgreSQL(_ change: (sql: String, flaws: [String])) throws {
+        let store = try TestStore(.postgresql)
+        let database = try store.open()
+        let all = Migrator([Self.names, Self.people] + StorageSchema.migrations)
+        try all.run(on: database)
+        let flaws = try database.transaction { transaction in
+            try transaction.execute(change.sql)
+            return try all.flaws(.postgresql) { try transaction.query($0) }
+        }
+        #expect(flaws == change.flaws)
+    }
+
     @Test(arguments: SQLEngine.allCases)
     func anotherMigrationUnderTheSameNumberIsAnError(_ engine: SQLEngine) throws {
         let store = try TestStore(engine)

@@ -52,6 +52,10 @@ import Testing
             ("SSL error: sslv3 alert handshake failure", .clientCertificate),
             (#"could not open certificate file "/x": No such file or directory"#, .clientCertificate),
             (#"private key file "/x" has group or world access; file must have permissions"#, .clientCertificate),
+            (#"invalid value for parameter "TimeZone": "Nowhere/X""#, .parameter),
+            (#"unrecognized configuration parameter "nix""#, .parameter),
+            ("server is not in hot standby mode", .parameter),
+            (#"invalid sslmode value: "foo""#, .parameter), (#"definition of service "foo" not found"#, .parameter),
             (StorageError.transactionPooler.message, .transactionPooler),
             ("takes no writes (read-only)", .readOnly), ("sorry, too many clients already", .full), ("what?", .other),
         ]

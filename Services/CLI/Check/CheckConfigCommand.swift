@@ -46,7 +46,7 @@ struct CheckConfigCommand: ParsableCommand {
         let old = try against.map { (path: $0, report: try self.report(on: $0, settings, isInForce: true)) }
         show(report.findings, of: path)
         guard let apps = report.apps else {
-            tell(path, errors, report.findings.count - errors)
+            tell(path, errors, report.findings.count - errors, hasMore: report.hasMore)
             throw ExitCode(ExitStatus.setting.rawValue)
         }
         guard let old else { return tell(path, 0, report.findings.count) }
@@ -71,9 +71,11 @@ struct CheckConfigCommand: ParsableCommand {
         } catch {
             throw Problem(
                 .setting, "\(path) cannot be read: \(error).",
-                isInForce
-                    ? "--against names the file that is in force."
-                    : "Name the apps file: identitybus check-config FILE, or IDENTITYBUS_APPS.")
+                "\(error)".contains("UTF-8")
+                    ? "Save it as UTF-8."
+                    : isInForce
+                        ? "--against names the file that is in force."
+                        : "Name the apps file: identitybus check-config FILE, or IDENTITYBUS_APPS.")
         }
         return AppsFile.check(
             text, path: path, weakSecrets: try settings.choice("IDENTITYBUS_WEAK_SECRETS", default: .refuse),
@@ -98,18 +100,19 @@ struct CheckConfigCommand: ParsableCommand {
     }
 
     /// The last line.
-    private func tell(_ path: String, _ errors: Int, _ warnings: Int) {
+    private func tell(_ path: String, _ errors: Int, _ warnings: Int, hasMore: Bool = false) {
         if json {
             return say(json: [
                 "file": .string(path), "accepted": .bool(errors == 0), "errors": .number(JSONNumber(errors)),
-                "warnings": .number(JSONNumber(warnings)),
+                "more": .bool(hasMore), "warnings": .number(JSONNumber(warnings)),
             ])
         }
         let counts = [Self.count(errors, "error"), Self.count(warnings, "warning")].compactMap { $0 }
         if errors == 0 {
             say("\(path): fine\(counts.isEmpty ? "" : ", \(counts.joined(separator: ", "))")".harmless)
         } else {
-            say("\(counts.joined(separator: ", ")): services would refuse this file and keep the one before")
+            let words = (hasMore ? "the first " : "") + counts.joined(separator: ", ") + (hasMore ? ", and more" : "")
+            say("\(words): services would refuse this file and keep the one before")
         }
     }
 

@@ -64,7 +64,8 @@ struct HandlingOptions: ParsableArguments {
     @Option(
         name: .customLong("reason-text"),
         help: ArgumentHelp(
-            "Why, in your words: an incident's number, or a sentence. Everybody sees it.", valueName: "text"))
+            "Why, in your words: an incident's number, or a sentence. Everybody sees it. Required, but for a dry run.",
+            valueName: "text"))
     var note: String?
 
     @Option(help: "Who you are. Default: the user who is logged in, on this machine.")
@@ -178,7 +179,8 @@ struct DLQDismissCommand: ParsableCommand {
         let mine = letters.count { $0.state.closing?.run == desk.log.run }
         let inHand = letters.filter(\.state.isOpen)
         if !json {
-            say("dismissed \(mine) of \(letters.count).  Recorded as \(handling.author), \"\(note)\"".harmless)
+            let record = mine == 0 ? "Nothing was recorded." : "Recorded as \(handling.author), \"\(note)\""
+            say("dismissed \(mine) of \(letters.count).  \(record)".harmless)
         }
         guard let first = inHand.first else { return }
         let end =

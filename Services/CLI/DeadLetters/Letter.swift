@@ -126,6 +126,9 @@ struct Letter {
     /// Whether it is a command, and not an event or a reply that could not be read or delivered.
     var isCommand: Bool { step != DeadLetter.Step.publish.rawValue && Topics.isOfCommands(origin.topic) }
 
+    /// Why no service can read it, wherever it is sent; `nil` for what a service has made and could not deliver.
+    var refusal: EnvelopeError? { step == DeadLetter.Step.publish.rawValue ? nil : unreadable }
+
     /// The data and what stands around it.
     func event() -> CloudEvent<JSONValue>? { try? EnvelopeReader.read(value: record.value, headers: headers) }
 

@@ -45,6 +45,7 @@ final class LetterDesk {
         }
         let present = services.filter { existing[topics.deadLetters($0)] != nil }
         guard !present.isEmpty else { throw noTopics(services) }
+        try checkSight(of: services, present)
         var letters: [Letter] = []
         var reasons: Set<String> = []
         let names = Dictionary(uniqueKeysWithValues: present.map { (topics.deadLetters($0), $0) })
@@ -97,6 +98,23 @@ final class LetterDesk {
                 "A service's letters go when the retention of its dead letter topic is over.")
         }
         return found
+    }
+
+    /// Tells of letters that this Kafka user may not see.
+    /// - Throws: `Problem` where it may not see what was done about those that it sees: they would all look open.
+    private func checkSight(of services: [String], _ present: [String]) throws {
+        let topics = deployment.topics
+        let needed = Set(present.map { topics.deadLetterActions($0) })
+        let unseen = (services.map { topics.deadLetters($0) } + needed.sorted()).filter { existing[$0] == nil }
+        guard !unseen.isEmpty else { return }
+        try admin.watch(topics: unseen)
+        let states = try admin.topicStates(timeout: .seconds(5))
+        let hidden = unseen.filter { states[$0]?.error?.code == KafkaError.Code.topicAuthorizationFailed }
+        let actions = hidden.filter { needed.contains($0) }
+        guard actions.isEmpty else { throw kafka.noRight(to: "read", "Read", actions) }
+        if !hidden.isEmpty {
+            complain("this Kafka user may not see the letters of \(hidden.joined(separator: ", "))")
+        }
     }
 
     private func noTopics(_ services: [String]) -> Problem {

@@ -50,8 +50,7 @@ final class LetterInquiry {
                 do {
                     let outgoing = try post.outgoing(letter)
                     guard let question = outgoing.question(isDryRun: true) else {
-                        let unreadable = letter.isCommand ? letter.unreadable?.reason.rawValue : nil
-                        tell(letter, unreadable.map { .unreadable($0) } ?? .delivered, nil)
+                        tell(letter, letter.refusal.map { .unreadable($0.reason.rawValue) } ?? .delivered, nil)
                         continue
                     }
                     let record = try post.question(outgoing)

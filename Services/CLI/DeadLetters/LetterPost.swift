@@ -134,6 +134,10 @@ struct LetterPost {
                 "the letter has only the beginning of its \(letter.wholeSize) bytes: let the sender send it anew; dismiss it"
             )
         }
+        if let refusal = letter.refusal, !isForced {
+            let way = letter.isCommand ? "dismiss it, or try edit" : "dismiss it"
+            throw Hindrance(refusal.reason.rawValue, "no service can read it; \(way)")
+        }
         let mark = Header(Letter.replayHeader, letter.replayMark)
         guard letter.isCommand else {
             if signAs != nil {
@@ -144,9 +148,6 @@ struct LetterPost {
                 record: Record(
                     topic: letter.origin.topic, key: letter.record.key, value: letter.record.value,
                     headers: letter.headers + [mark]))
-        }
-        if let unreadable = letter.unreadable, !isForced {
-            throw Hindrance(unreadable.reason.rawValue, "no service can read it; dismiss it, or try edit")
         }
         guard let signAs, let event = letter.event() else {
             let record = Record(

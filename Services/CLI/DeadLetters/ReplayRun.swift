@@ -371,7 +371,7 @@ final class ReplayRun {
         let command = LetterHandling.Command(
             id: outgoing.event?.attributes.id, place: place.partition, offset: place.offset,
             keyID: outgoing.keyID?.text, isEdited: outgoing.isEdited)
-        let unreadable = letter.isCommand ? letter.unreadable?.reason.rawValue : nil
+        let unreadable = letter.refusal?.reason.rawValue
         let answer: LetterHandling.Answer = unreadable.map { .unreadable($0) } ?? .delivered
         try write(.sent, letter, command: command, answer: question == nil ? answer : nil)
         work[letter.id]?.place = place

@@ -115,7 +115,8 @@ enum CheckID: String, CaseIterable, Sendable {
         case .kafkaTime: "the times of a topic's records are the producers', not the broker's"
         case .kafkaMessageSize: "a topic takes only smaller messages than services send"
         case .kafkaClock: "the newest record is of a time to come: the broker's clock or ours is wrong"
-        case .databaseReachable: "no server answers: its name, its port, no answer, or it is no PostgreSQL"
+        case .databaseReachable:
+            "no server answers: its name, its port, no answer, or it is no PostgreSQL; or a parameter is refused"
         case .databaseTLS: "the server speaks no TLS and sslmode asks for it, or the other way"
         case .databaseCertificate: "the server's certificate, or ours, is refused, or ends within 14 days"
         case .databaseSignIn:
@@ -124,12 +125,13 @@ enum CheckID: String, CaseIterable, Sendable {
         case .databaseVersion: "the server is older than PostgreSQL 15"
         case .databaseWrites: "it takes no writes: read-only, the disk is full, or somebody keeps a lock"
         case .databaseSchema:
-            "the schema or a table of it is missing, older or newer than this code, or of another version"
+            "the schema, a table or a column is missing, older or newer than this code, or of another version"
         case .databaseRights: "the role lacks SELECT, INSERT, UPDATE, DELETE or TRUNCATE on a table"
         case .databaseRoom: "fewer connections are free for this role than the services take"
         case .databaseClock: "the server's clock and ours differ by more than a second"
         case .fileStore: "the folder or a file cannot be read or written"
-        case .fileSchema: "the store or a table of it is missing, older or newer than this code, or of another version"
+        case .fileSchema:
+            "the store, a table or a column is missing, older or newer than this code, or of another version"
         case .fileRoom: "the disk is nearly full"
         }
     }

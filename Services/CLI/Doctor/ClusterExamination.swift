@@ -52,7 +52,15 @@ struct ClusterExamination {
         }
         let found = existence(mine, isEmbedded: false) + Self.leaders(mine) + TopicFindings(mine).all
         let tried = timed { rights(survey.findings) } + found.taking(start.duration(to: .now)) + timed { [clock(mine)] }
-        return haveAllBrokers ? tried : tried.map(Self.withoutBroker)
+        return (haveAllBrokers ? tried : tried.map(Self.withoutBroker)).map(withAddress)
+    }
+
+    /// Commands for a shell are to be pasted: nobody has set `B` there.
+    private func withAddress(_ finding: Finding) -> Finding {
+        var finding = finding
+        let address = kafka.bootstrapAddresses.joined(separator: ",")
+        finding.fix = finding.fix.map { $0.replacing("\"$B\"", with: address) }
+        return finding
     }
 
     /// A broker that cannot be reached answers nothing: that is its own line already.

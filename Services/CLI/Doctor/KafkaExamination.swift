@@ -56,6 +56,9 @@ struct KafkaExamination: Sendable {
             found += reached.admin.certificates.sorted { $0.key < $1.key }.prefix(3).map {
                 Self.certificate(.kafkaCertificate, $1, of: $0, now: .now)
             }
+            if let (place, own) = kafka.ownCertificate {
+                found.append(Self.certificate(.kafkaCertificate, own, of: place, isOurs: true, now: .now))
+            }
         }
         if kafka.signsIn {
             found.append(
@@ -75,14 +78,22 @@ struct KafkaExamination: Sendable {
     }
 
     /// How much longer a certificate is good.
-    static func certificate(_ id: CheckID, _ shown: PeerCertificate, of address: String, now: Timestamp) -> Finding {
+    /// - Parameters:
+    ///   - place: the server's address, or what names our own.
+    ///   - isOurs: whether it is what we show.
+    static func certificate(
+        _ id: CheckID, _ shown: PeerCertificate, of place: String, isOurs: Bool = false, now: Timestamp
+    ) -> Finding {
         let days = shown.daysLeft(now)
-        let left = days >= 0 ? "\(days) days left" : "is over for \(-days) days"
-        let words = "\(shown.subject.isEmpty ? address : shown.subject), \(left), issued by \(shown.issuer)"
-        if days >= ConfigurationExamination.soon { return .ok(id, words, subject: address) }
+        let left = days >= 0 ? "\(days) days left" : "ended \(-days) days ago"
+        let words =
+            (isOurs ? "ours (\(place)): " : "")
+            + "\(shown.subject.isEmpty ? place : shown.subject), \(left), issued by \(shown.issuer)"
+        if days >= ConfigurationExamination.soon { return .ok(id, words, subject: place) }
+        let date = shown.ends.rfc3339.prefix(10)
         return .warn(
-            id, "\(words): ends on \(shown.ends.rfc3339.prefix(10))", subject: address,
-            fix: "Who runs that server renews it.")
+            id, "\(words): \(days >= 0 ? "ends" : "ended") on \(date)", subject: place,
+            fix: isOurs ? "Have another one issued, and put it there." : "Who runs that server renews it.")
     }
 
     /// What fails, and before it what is well.
@@ -108,15 +119,20 @@ struct KafkaExamination: Sendable {
                 ? ". It begins on \(shown.begins.rfc3339.prefix(10))"
                 : ". It is \(shown.subject), issued by \(shown.issuer), until \(shown.ends.rfc3339.prefix(10))"
         }
-        if failure.cause == .clientCertificate, configuration.kafka.setting("ssl.certificate.location") == nil,
-            configuration.kafka.setting("ssl.keystore.location") == nil
-        {
+        let named = ["ssl.certificate.location", "ssl.certificate.pem", "ssl.keystore.location"]
+        if failure.cause == .clientCertificate, named.allSatisfy({ configuration.kafka.setting($0) == nil }) {
             words =
                 "\(failure.address): it asks for a certificate of this client, and none is set "
                 + "(KAFKA_SSL_CERTIFICATE_LOCATION, KAFKA_SSL_KEY_LOCATION)"
         }
         var finding = Finding.fail(id, words, subject: failure.address, cause: failure.cause.rawValue)
         finding.fix = problem.advice
+        if failure.cause == .clientCertificate, let (place, own) = configuration.kafka.ownCertificate,
+            let flaw = own.flaw(.now)
+        {
+            finding.message += ". The one of \(place) \(flaw)"
+            finding.fix = ["Put one there that is good now."]
+        }
         return found + [finding]
     }
 }
@@ -147,6 +163,16 @@ extension CheckID {
 extension KafkaConfiguration {
     /// A setting of the connections.
     func setting(_ key: String) -> String? { producer[key] ?? common[key] }
+
+    /// What we show to brokers, and what names it; `nil` where there is none, or one that is not in PEM form.
+    var ownCertificate: (place: String, certificate: PeerCertificate)? {
+        let text =
+            setting("ssl.certificate.pem")
+            ?? setting("ssl.certificate.location").flatMap { try? String(contentsOfFile: $0, encoding: .utf8) }
+        return text.flatMap { PeerCertificate(pem: $0) }.map {
+            (setting("ssl.certificate.location") ?? "ssl.certificate.pem", $0)
+        }
+    }
 
     var usesTLS: Bool { setting("security.protocol")?.uppercased().hasSuffix("SSL") == true }
     var signsIn: Bool { setting("security.protocol")?.uppercased().hasPrefix("SASL") == true }

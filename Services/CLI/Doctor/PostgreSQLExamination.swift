@@ -102,6 +102,10 @@ struct PostgreSQLExamination: Sendable {
                     KafkaExamination.certificate(
                         .databaseCertificate, shown, of: PostgreSQLDatabase.place(of: url), now: .now))
             }
+            if let (file, own) = ownCertificate {
+                found.append(
+                    KafkaExamination.certificate(.databaseCertificate, own, of: file, isOurs: true, now: .now))
+            }
         } else if !isHere {
             found.append(
                 .warn(
@@ -111,6 +115,14 @@ struct PostgreSQLExamination: Sendable {
         found.append(.ok(.databaseSignIn, "as \(facts.role) to \(facts.database)"))
         found.append(.ok(.databaseSession, "each connection has its own"))
         return found.taking(time)
+    }
+
+    /// What we show, and its file; `nil` where there is none.
+    private var ownCertificate: (file: String, certificate: PeerCertificate)? {
+        guard let file = PostgreSQLDatabase.ownCertificate(of: url, home: NSHomeDirectory()),
+            let text = try? String(contentsOfFile: file, encoding: .utf8)
+        else { return nil }
+        return PeerCertificate(pem: text).map { (file, $0) }
     }
 
     /// Whether the server is on this machine.
@@ -191,7 +203,13 @@ struct PostgreSQLExamination: Sendable {
     // MARK: Who is not let in
 
     private func refusal(_ error: StorageError) -> [Finding] {
-        let cause = PostgreSQLCause(error)
+        var cause = PostgreSQLCause(error)
+        // With prefer and allow, TLS was tried; and a server that speaks none lets nobody in for it.
+        if cause == .wantsTLS,
+            encryption != "disable" || PostgreSQLDatabase.certificate(of: url, timeout: .seconds(3)) == nil
+        {
+            cause = .noRight
+        }
         let id = cause.check
         var found: [Finding] = []
         if id != .databaseReachable { found.append(.ok(.databaseReachable, "\(place): the port answers")) }
@@ -207,16 +225,24 @@ struct PostgreSQLExamination: Sendable {
             finding.fix = [
                 "sslcert and sslkey of DATABASE_URL, or PGSSLCERT and PGSSLKEY, name a certificate that the server accepts."
             ]
+            if let (file, own) = ownCertificate, let flaw = own.flaw(.now) {
+                finding.message += ". The one of \(file) \(flaw)"
+                finding.fix = ["Put one there that is good now."]
+            }
         case .tlsToPlain:
             finding.fix = ["sslmode=\(encryption) of DATABASE_URL or PGSSLMODE asks for TLS: ssl=on at the server."]
-        case .wantsTLS:
-            finding.fix = [
-                "Try sslmode=verify-full in DATABASE_URL: pg_hba.conf does not let this user in without TLS."
-            ]
+        case .wantsTLS: finding.fix = ["Try sslmode=verify-full in DATABASE_URL.", Self.permission(error.message)]
+        case .parameter: finding.fix = [Self.parameters]
         case .noRight: finding.fix = [Self.permission(error.message)]
         default: break
         }
         return found + [finding]
+    }
+
+    /// What to look at when the server or libpq refuses a parameter of the connection.
+    private static var parameters: String {
+        let names = ProcessInfo.processInfo.environment.keys.filter { Setting.named($0)?.name == "PG*" }.sorted()
+        return "It is a parameter of DATABASE_URL\(names.isEmpty ? "" : ", or of \(names.joined(separator: ", "))")."
     }
 
     /// - Parameter words: why somebody is not let in whose password may be right.
@@ -224,7 +250,7 @@ struct PostgreSQLExamination: Sendable {
         switch true {
         case words.contains("pg_hba.conf"):
             "Who runs the server gives this user, database and address a line in pg_hba.conf."
-        case words.contains("not permitted to log in"): "Its owner: ALTER ROLE … LOGIN."
+        case words.contains("not permitted to log in"): "A superuser, or a role with CREATEROLE: ALTER ROLE … LOGIN."
         case words.contains("accepting connections"): "Its owner: ALTER DATABASE … ALLOW_CONNECTIONS true."
         default: "Its owner: GRANT CONNECT ON DATABASE … TO the role."
         }
@@ -258,7 +284,8 @@ extension PostgreSQLCause {
     /// Which check it is that fails.
     var check: CheckID {
         switch self {
-        case .nameNotResolved, .refused, .unreachable, .timedOut, .closed, .notPostgreSQL, .other: .databaseReachable
+        case .nameNotResolved, .refused, .unreachable, .timedOut, .closed, .notPostgreSQL, .parameter, .other:
+            .databaseReachable
         case .tlsToPlain, .wantsTLS: .databaseTLS
         case .noAuthorities, .certificateRefused, .wrongHostName, .clientCertificate: .databaseCertificate
         case .wrongCredentials, .noRight, .noDatabase: .databaseSignIn

@@ -89,8 +89,11 @@ struct SQLiteExamination: Sendable {
             let rows = try reader.query("SELECT \(Migrator.columns) FROM migrations", [])
             if try service.migrator.missing(after: rows).isEmpty {
                 let missing = service.migrator.tables.filter { !tables.contains($0) }.map { "\(path): the table \($0)" }
-                return SchemaExamination.tableMissing(.fileSchema, missing, subject: path)
-                    ?? .ok(.fileSchema, "\(service.name) \(service.migrator.newest)", subject: path)
+                if let lost = SchemaExamination.tableMissing(.fileSchema, missing, subject: path) { return lost }
+                let flaws = try service.migrator.flaws(.sqlite) { try reader.query($0, []) }
+                return !flaws.isEmpty
+                    ? SchemaExamination.changed(.fileSchema, path, ClusterExamination.list(flaws), subject: path)
+                    : .ok(.fileSchema, "\(service.name) \(service.migrator.newest)", subject: path)
             }
             return behind(service, "is at migration \(try rows.map { try $0.integer(0) }.max() ?? 0)", path)
         } catch let mismatch as SchemaMismatch {

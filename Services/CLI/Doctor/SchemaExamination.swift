@@ -33,14 +33,8 @@ struct SchemaExamination {
                 return lackOfRights(error)
             } catch let error as StorageError where error.isLockTimeout {
                 return lock(error)
-            } catch let error as StorageError where Self.changed.contains(error.sqlState) {
-                return [
-                    .fail(
-                        .databaseSchema, "\(schema) is not as its migrations have made it: \(error.message)",
-                        subject: schema,
-                        fix: "Somebody has changed a table. Put it back, or restore a back-up of the whole store.",
-                        cause: "unreadable")
-                ]
+            } catch let error as StorageError where Self.states.contains(error.sqlState) {
+                return [Self.changed(.databaseSchema, schema, error.message, subject: schema)]
             } catch let error as StorageError where PostgreSQLCause(error) == .full {
                 // The other looks of ours may be what fills it.
                 guard start.duration(to: .now) < Self.patience else {
@@ -57,8 +51,16 @@ struct SchemaExamination {
         }
     }
 
+    /// A store whose tables somebody has changed.
+    static func changed(_ id: CheckID, _ store: String, _ words: String, subject: String) -> Finding {
+        .fail(
+            id, "\(store) is not as its migrations have made it: \(words)", subject: subject,
+            fix: "Somebody has changed a table. Put it back, or restore a back-up of the whole store.",
+            cause: "unreadable")
+    }
+
     /// No such table, column or function.
-    private static let changed: Set<String?> = ["42P01", "42703", "42883"]
+    private static let states: Set<String?> = ["42P01", "42703", "42883"]
 
     private func lock(_ error: StorageError) -> [Finding] {
         let fix = "Commands wait until that is over; nothing is lost."
@@ -82,7 +84,8 @@ struct SchemaExamination {
                     state, [Self.tableMissing(.databaseSchema, lost, subject: schema) ?? standing(state)]
                 )
             }
-            return (state, [tableMissing(state, tables) ?? standing(state), rights(state, tables)])
+            let flaw = try tableMissing(state, tables) ?? columnMissing(state, in: transaction)
+            return (state, [flaw ?? standing(state), rights(state, tables)])
         }
         // Only who may write can look whether somebody else is in the way.
         guard state.isUpToDate, !found.hasFailures else { return found }
@@ -120,6 +123,13 @@ struct SchemaExamination {
         guard state.isUpToDate else { return nil }
         let missing = service.migrator.tables.filter { name in !tables.contains { $0.name == name } }
         return Self.tableMissing(.databaseSchema, missing.map { "\(schema).\($0)" }, subject: schema)
+    }
+
+    private func columnMissing(_ state: SchemaState, in transaction: any SQLTransaction) throws -> Finding? {
+        guard state.isUpToDate else { return nil }
+        let flaws = try service.migrator.flaws(.postgresql) { try transaction.query($0, []) }
+        return flaws.isEmpty
+            ? nil : Self.changed(.databaseSchema, schema, ClusterExamination.list(flaws), subject: schema)
     }
 
     /// - Parameter tables: with where they should be.

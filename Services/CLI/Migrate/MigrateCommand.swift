@@ -62,7 +62,7 @@ struct MigrateCommand: ParsableCommand {
             do {
                 try migrate(store)
             } catch let error as StorageError where error.isAboutTables {
-                throw Self.changed(store.name, error)
+                throw Self.changed(store.name, error.message)
             }
         }
         for store in stores { try grantRights(store) }
@@ -107,14 +107,21 @@ struct MigrateCommand: ParsableCommand {
             do {
                 let state = try database.transaction { transaction in
                     if let role { try SchemaGrant.requireRole(role, in: transaction) }
-                    return try service.migrator.state(in: transaction)
+                    let state = try service.migrator.state(in: transaction)
+                    if state.isUpToDate {
+                        let flaws = try service.migrator.flaws(transaction.engine) { try transaction.query($0, []) }
+                        guard flaws.isEmpty else {
+                            throw Self.changed(service.name, flaws.joined(separator: ", "))
+                        }
+                    }
+                    return state
                 }
                 return Store(
                     name: service.name, migrator: service.migrator, database: database, state: state, role: role)
             } catch let error as StorageError where error.sqlState == "42501" {
                 throw Problem(.noRight, "\(error.message).", "Run this as the owner of the database.")
             } catch let error as StorageError where error.isAboutTables {
-                throw Self.changed(service.name, error)
+                throw Self.changed(service.name, error.message)
             }
         }
         guard !found.isEmpty else { throw stores.missing("no store") }
@@ -141,9 +148,9 @@ struct MigrateCommand: ParsableCommand {
     }
 
     /// A table that is not as its migrations have left it.
-    private static func changed(_ service: String, _ error: StorageError) -> Problem {
+    private static func changed(_ service: String, _ words: String) -> Problem {
         Problem(
-            .setting, "the store of \(service) is not as its migrations have left it: \(error.message)",
+            .setting, "the store of \(service) is not as its migrations have left it: \(words)",
             "Somebody has changed its tables. Change that back, or restore a back-up. In this store nothing was changed."
         )
     }

@@ -81,7 +81,11 @@ package struct KafkaAccess {
 
     package func problem(_ error: KafkaError) -> Problem {
         var problem = Problem(error, at: configuration.bootstrapServers)
-        if problem.status == .away || error.failure?.cause == .notKafka { problem.advice.insert(advice, at: 0) }
+        if error.failure?.cause == .notKafka {
+            problem.advice = [advice]
+        } else if problem.status == .away {
+            problem.advice.insert(advice, at: 0)
+        }
         return problem
     }
 

@@ -121,6 +121,8 @@ extension Problem {
         case _ where isConnecting && words.contains("database \"") && words.contains("does not exist"):
             self.init(
                 .setting, words, "Check the name of the database in DATABASE_URL, or make it: CREATE DATABASE.")
+        case _ where isConnecting && PostgreSQLCause(failure) == .parameter:
+            self.init(.setting, words, "Check the parameters of DATABASE_URL, and the PG* variables that are set.")
         case _ where isConnecting:
             self.init(.away, words, "Does PostgreSQL run there? DATABASE_URL has its host and port.")
         case _ where ["42P01", "42703", "42883"].contains(failure.sqlState):

@@ -108,6 +108,13 @@ struct APIServer: Service {
         var configuration = TLSConfiguration.makeServerConfiguration(
             certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key))
         configuration.minimumTLSVersion = .tlsv12
+        do {
+            // Both are read: what is left is whether they belong together.
+            _ = try NIOSSLContext(configuration: configuration)
+        } catch {
+            throw ConfigurationProblem(
+                "GATEWAY_TLS_KEY", "\(files.privateKey) is not the key of GATEWAY_TLS_CERTIFICATE")
+        }
         return configuration
     }
 

@@ -4,7 +4,7 @@ import Gateway
 
 @main
 struct GatewayMain {
-    static func main() async {
-        await GatewayProcess.run()
+    static func main() {
+        GatewayProcess.run()
     }
 }

@@ -5,7 +5,7 @@ import Runtime
 
 @main
 struct LinkMain {
-    static func main() async {
-        await ServiceMain.run(LinkService())
+    static func main() {
+        ServiceMain.run(LinkService())
     }
 }

@@ -6,7 +6,7 @@ import Sync
 
 @main
 struct SyncMain {
-    static func main() async {
-        await ServiceMain.run(try SyncService(environment: ProcessInfo.processInfo.environment))
+    static func main() {
+        ServiceMain.run(try SyncService(environment: ProcessInfo.processInfo.environment))
     }
 }

@@ -5,7 +5,7 @@ import User
 
 @main
 struct UserMain {
-    static func main() async {
-        await ServiceMain.run(UserService())
+    static func main() {
+        ServiceMain.run(UserService())
     }
 }

@@ -5,7 +5,7 @@ import Verification
 
 @main
 struct VerificationMain {
-    static func main() async {
-        await ServiceMain.run(VerificationService())
+    static func main() {
+        ServiceMain.run(VerificationService())
     }
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Foundation
+
 /// What stands in an X.509 certificate about whose it is and until when it is good. For telling people: it checks nothing,
 /// that is OpenSSL's.
 package struct PeerCertificate: Sendable, Hashable {
@@ -28,6 +30,24 @@ package struct PeerCertificate: Sendable, Hashable {
         self.ends = ends
         self.issuer = Self.commonName(issuer)
         self.subject = Self.commonName(subject)
+    }
+
+    /// The first one of a PEM file, which is whose it is; what follows has issued it.
+    ///
+    /// - Returns: `nil` where there is none.
+    package init?(pem text: String) {
+        guard let begin = text.firstRange(of: "-----BEGIN CERTIFICATE-----"),
+            let end = text[begin.upperBound...].firstRange(of: "-----END CERTIFICATE-----"),
+            let bytes = Data(
+                base64Encoded: String(text[begin.upperBound..<end.lowerBound]), options: .ignoreUnknownCharacters)
+        else { return nil }
+        self.init(der: Array(bytes))
+    }
+
+    /// Why it is not good now: `ended on 2021-01-01`; `nil` when it is.
+    package func flaw(_ now: Timestamp) -> String? {
+        if ends < now { return "ended on \(ends.rfc3339.prefix(10))" }
+        return begins > now ? "begins on \(begins.rfc3339.prefix(10))" : nil
     }
 
     /// Whole days until it ends; negative when it has ended.

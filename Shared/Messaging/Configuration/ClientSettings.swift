@@ -2,6 +2,7 @@
 
 internal import CLibrdkafka
 import Contracts
+import Glibc
 
 /// The kinds of librdkafka client.
 package enum ClientRole: CaseIterable {
@@ -212,14 +213,39 @@ struct NativeConfiguration: ~Copyable {
         return taken
     }
 
+    /// The names of librdkafka's settings: in its table for people the first column.
+    private static var properties: [String] {
+        var text: UnsafeMutablePointer<CChar>?
+        var size = 0
+        guard let file = open_memstream(&text, &size) else { return [] }
+        rd_kafka_conf_properties_show(file)
+        fclose(file)
+        defer { free(text) }
+        guard let text else { return [] }
+        return String(cString: text).split(whereSeparator: \.isNewline).compactMap { line in
+            line.firstIndex(of: "|").map { line[..<$0].filter { !$0.isWhitespace } }
+        }
+    }
+
+    /// With the one that was meant where its name begins like this one, or this one like it.
+    private static func unknown(_ setting: ClientSetting) -> String {
+        let near = properties.filter { $0.hasPrefix(setting.key) || setting.key.hasPrefix("\($0).") }
+            .min { ($0.count, $0) < ($1.count, $1) }
+        let prefix = setting.variable.dropLast(setting.key.utf8.count)
+        let guess = near.map { ClientSetting(key: $0, value: "", prefix: String(prefix)).variable }
+        return "is no setting of librdkafka: there is no \(setting.key)."
+            + (guess.map { " Did you mean \($0)?" } ?? "")
+    }
+
     /// What is wrong with the setting, or `nil`.
     private static func apply(_ setting: ClientSetting, to conf: OpaquePointer) -> String? {
         withUnsafeTemporaryAllocation(of: CChar.self, capacity: 512) { text in
             text.initialize(repeating: 0)
             let result = rd_kafka_conf_set(conf, setting.key, setting.value, text.baseAddress, text.count)
             if result == RD_KAFKA_CONF_OK { return nil }
+            if result == RD_KAFKA_CONF_UNKNOWN { return unknown(setting) }
             // librdkafka quotes the value in its message, so a secret's message is not repeated.
-            if setting.isSecret && result != RD_KAFKA_CONF_UNKNOWN { return "librdkafka refuses the value (not shown)" }
+            if setting.isSecret { return "librdkafka refuses the value (not shown)" }
             // It quotes values of several lines, such as certificates, as they are.
             let words = text.baseAddress.map { String(cString: $0) } ?? "refused by librdkafka"
             return words.split(whereSeparator: \.isNewline).joined(separator: " ")

@@ -13,7 +13,19 @@ extension [ClientSetting] {
         let protocolName = given?.value.uppercased() ?? "PLAINTEXT"
         if let given, !Self.protocols.contains(protocolName) { return given.isNot(oneOf: Self.protocols) }
         if protocolName.hasPrefix("SASL"), let problem = signingInProblem { return problem }
-        return protocolName.hasSuffix("SSL") ? lazy.compactMap(\.fileProblem).first : nil
+        guard protocolName.hasSuffix("SSL") else { return nil }
+        return lazy.compactMap(\.fileProblem).first ?? keyProblem
+    }
+
+    /// A certificate without its key is not shown to anybody, and librdkafka says nothing of it.
+    private var keyProblem: KafkaConfigurationError? {
+        guard let certificate = setting("ssl.certificate.location", "ssl.certificate.pem"),
+            setting("ssl.key.location", "ssl.key.pem") == nil
+        else { return nil }
+        let isFile = certificate.key.hasSuffix("location")
+        return KafkaConfigurationError(
+            variable: certificate.variable.replacing("_CERTIFICATE_", with: "_KEY_"),
+            message: "is not set, and \(certificate.variable) is; it \(isFile ? "names the file of" : "is") its key")
     }
 
     private func setting(_ keys: String...) -> ClientSetting? { last { keys.contains($0.key) } }
@@ -40,6 +52,12 @@ extension [ClientSetting] {
     func refusal(_ words: String, fallback: String) -> KafkaConfigurationError {
         if let file = first(where: { words.contains("\($0.key) failed") }), let holds = file.contentProblem(words) {
             return KafkaConfigurationError(variable: file.variable, message: "\(file.value) \(holds)")
+        }
+        // What kinit is to be called with.
+        if let key = words.firstMatch(of: /Property not available: "([^"]+)"/)?.output.1 {
+            return KafkaConfigurationError(
+                variable: ClientSetting(key: String(key), value: "", prefix: "KAFKA_").variable,
+                message: "is not set, and GSSAPI needs it, or a KAFKA_SASL_KERBEROS_KINIT_CMD without it")
         }
         // The first one is what has to change; of `a.b` and `a.b.c` at one place the longer one is meant.
         var named: (setting: ClientSetting, place: String.Index)?

@@ -158,6 +158,9 @@ public struct ServiceConfiguration: Sendable {
             return .sqlite(directory: settings.text("DATA_DIR") ?? ".identitybus", synchronous: synchronous)
         }
         if let flaw = PostgreSQLDatabase.flaw(of: url) { throw ConfigurationProblem("DATABASE_URL", flaw) }
+        if let refusal = PostgreSQLDatabase.refusal(of: url) {
+            throw ConfigurationProblem(refusal.variable ?? "DATABASE_URL", refusal.words)
+        }
         return .postgresql(url: url, schemas: try schemas(settings))
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Apps
+import Storage
 
 /// An environment variable that configures a program: what it may be, who reads it, what it is for. ``all`` is the only
 /// list of them. Readers take ranges and defaults from it, `identitybus settings` prints it, a start looks in it for what
@@ -126,6 +127,7 @@ extension Setting {
     public static func remarks(on environment: [String: String]) -> [Remark] {
         environment.filter { !$0.value.isEmpty }.sorted { $0.key < $1.key }.compactMap { variable, value in
             if let setting = named(variable) {
+                if setting.name == "PG*" { return unknownToLibpq(variable) }
                 guard let file = setting.fileVariable, environment[file]?.isEmpty == false else { return nil }
                 return Remark(
                     event: .twice, variable: variable,
@@ -135,6 +137,15 @@ extension Setting {
             guard let words = guess(variable) else { return nil }
             return Remark(event: .unknown, variable: variable, description: "\(variable) is read by nothing.\(words)")
         }
+    }
+
+    /// Other programs of PostgreSQL have variables too: only what is nearly one of libpq's is told.
+    private static func unknownToLibpq(_ variable: String) -> Remark? {
+        let names = PostgreSQLDatabase.variables
+        guard !names.contains(variable), let near = nearest(to: variable, in: names) else { return nil }
+        return Remark(
+            event: .unknown, variable: variable,
+            description: "\(variable) is read by nothing. Did you mean \(near)?")
     }
 
     /// What may have been meant; `nil` for what is none of ours, or the file of a secret.

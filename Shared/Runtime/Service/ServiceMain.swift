@@ -18,8 +18,8 @@ public enum ServiceMain {
     /// Exit status: 0 after a graceful stop, 78 for a configuration problem or a store of another version, 1 otherwise.
     public static func run<Service: CommandService>(
         _ makeService: @autoclosure @escaping @Sendable () throws -> Service
-    ) async {
-        await run("identitybus-\(Service.name)") {
+    ) -> Never {
+        run("identitybus-\(Service.name)") {
             let configuration = try ServiceConfiguration(
                 environment: ProcessInfo.processInfo.environment, service: Service.name)
             if Service.needsInternalKey, configuration.keys.isEmpty {
@@ -47,8 +47,16 @@ public enum ServiceMain {
 
     /// Runs `body` and ends the process with the exit statuses above; what ended it is one line on standard error.
     /// `--version` is the only argument: the program prints its version and ends. Any other ends it with 64.
-    public static func run(_ name: String, body: () async throws -> Void) async -> Never {
+    ///
+    /// To be called by a `main` that is not `async`: the runtime of one that is has opened its own files before it calls
+    /// `main`, and they would have the numbers of standard streams that the program was started without.
+    public static func run(_ name: String, body: @escaping @Sendable () async throws -> Void) -> Never {
         StandardOutput.holdStreams()
+        Task { await perform(name, body) }
+        dispatchMain()
+    }
+
+    private static func perform(_ name: String, _ body: () async throws -> Void) async -> Never {
         let arguments = Array(CommandLine.arguments.dropFirst())
         if let version = ProgramVersion.answer(to: arguments, of: name) {
             StandardOutput.write(version)

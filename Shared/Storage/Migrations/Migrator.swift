@@ -69,15 +69,7 @@ public struct Migrator: Sendable {
             if let place = try SchemaPlace(in: transaction), !place.exists {
                 try transaction.execute("CREATE SCHEMA \"\(place.schema)\"")
             }
-            try transaction.execute(
-                """
-                CREATE TABLE IF NOT EXISTS migrations (
-                    number BIGINT NOT NULL PRIMARY KEY,
-                    name TEXT NOT NULL,
-                    checksum TEXT NOT NULL,
-                    applied_at BIGINT NOT NULL
-                )
-                """)
+            try transaction.execute(Self.ownTable)
             let landed = try landedMigrations(transaction)
             try check(landed)
             let missing = migrations.filter { landed[$0.number] == nil }
@@ -130,6 +122,24 @@ public struct Migrator: Sendable {
             place: place, landed: landed.keys.max(), newest: newest,
             missing: migrations.filter { landed[$0.number] == nil })
     }
+
+    /// What of a store that has all migrations is not as they have made it, in words: `progress has no column last_time`.
+    /// Empty where the code finds what it needs; what somebody has added does not matter to it.
+    ///
+    /// - Parameter query: answers a statement without parameters.
+    package func flaws(_ engine: SQLEngine, reading query: (String) throws -> [SQLRow]) throws -> [String] {
+        let wanted = try StoreShape(of: [Self.ownTable] + migrations.flatMap(\.statements))
+        return try StoreShape(engine, reading: query).flaws(comparedWith: wanted)
+    }
+
+    private static let ownTable = """
+        CREATE TABLE IF NOT EXISTS migrations (
+            number BIGINT NOT NULL PRIMARY KEY,
+            name TEXT NOT NULL,
+            checksum TEXT NOT NULL,
+            applied_at BIGINT NOT NULL
+        )
+        """
 
     private func checkNumbers() throws(StorageError) {
         for (one, next) in zip(migrations, migrations.dropFirst()) where one.number == next.number {

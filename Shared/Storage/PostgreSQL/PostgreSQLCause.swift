@@ -24,6 +24,7 @@ package enum PostgreSQLCause: String, Sendable, CaseIterable {
     case readOnly = "read-only"
     case full = "too-many-connections"
     case transactionPooler = "transaction-pooler"
+    case parameter = "parameter-refused"
     case other
 
     /// Words of libpq and of the server, in lower case, and what they mean; the first that match count. With
@@ -57,6 +58,13 @@ package enum PostgreSQLCause: String, Sendable, CaseIterable {
         (["connection slots are reserved"], .full),
         (["pg_hba.conf", "no encryption"], .wantsTLS),
         (["pg_hba.conf"], .noRight),
+        (["configuration parameter"], .parameter),
+        (["value for parameter"], .parameter),
+        (["channel binding"], .parameter),
+        (["hot standby mode"], .parameter),
+        (["session is not read-only"], .parameter),
+        (["invalid ", " value: "], .parameter),
+        (["definition of service"], .parameter),
         (["name or service not known"], .nameNotResolved),
         (["name resolution"], .nameNotResolved),
         (["no address associated"], .nameNotResolved),
@@ -90,6 +98,17 @@ extension PostgreSQLDatabase {
     package static func authorities(of url: String) -> String? {
         let given = (try? PostgreSQLURL(url))?.options["sslrootcert"]
         return given ?? getenv("PGSSLROOTCERT").map { String(cString: $0) }
+    }
+
+    /// The file of the certificate that we show; `nil` where libpq shows none. It need not be there.
+    /// - Parameter home: the folder of this user.
+    package static func ownCertificate(of url: String, home: String) -> String? {
+        let options = (try? PostgreSQLURL(url))?.options ?? [:]
+        func value(_ name: String, _ variable: String) -> String? {
+            options[name] ?? getenv(variable).map { String(cString: $0) }
+        }
+        if value("sslcertmode", "PGSSLCERTMODE") == "disable" { return nil }
+        return value("sslcert", "PGSSLCERT") ?? "\(home)/.postgresql/postgresql.crt"
     }
 
     /// The name of the database; empty for the default one.

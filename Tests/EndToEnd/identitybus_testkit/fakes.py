@@ -71,9 +71,10 @@ def closing(client: socket.socket) -> None:
 
 
 def tls(
-    certificate: Path, key: Path, clients: Path | None = None, newest: ssl.TLSVersion = ssl.TLSVersion.MAXIMUM_SUPPORTED
+    certificate: Path, key: Path, clients: Path | None = None, newest: ssl.TLSVersion = ssl.TLSVersion.MAXIMUM_SUPPORTED,
+    inside: Talk | None = None
 ) -> Talk:
-    """clients: the authority whose certificates clients have to have."""
+    """clients: the authority whose certificates clients have to have. inside: what is said over it; else nothing is."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     context.maximum_version = newest
@@ -83,6 +84,8 @@ def tls(
 
     def talk(client: socket.socket) -> None:
         with context.wrap_socket(client, server_side=True) as session:
+            if inside:
+                inside(session)
             while session.recv(65_536):
                 pass
 

@@ -33,6 +33,24 @@ import Testing
         )
     }
 
+    @Test func aCertificateWithoutItsKeyIsTold() throws {
+        try withFile("") { path in
+            let settings = ["KAFKA_SSL_CERTIFICATE_LOCATION": path, "KAFKA_SECURITY_PROTOCOL": "SSL"]
+            #expect(
+                problem(settings)?.description
+                    == "KAFKA_SSL_KEY_LOCATION: is not set, and KAFKA_SSL_CERTIFICATE_LOCATION is; it names the file of its key"
+            )
+            #expect(problem(settings.merging(["KAFKA_SECURITY_PROTOCOL": "PLAINTEXT"]) { $1 }) == nil)
+        }
+        let settings = [
+            "KAFKA_PRODUCER_SSL_CERTIFICATE_PEM": "x", "KAFKA_SECURITY_PROTOCOL": "SASL_SSL",
+            "KAFKA_SASL_MECHANISM": "PLAIN", "KAFKA_SASL_USERNAME": "a", "KAFKA_SASL_PASSWORD": "b",
+        ]
+        #expect(
+            problem(settings)?.description
+                == "KAFKA_PRODUCER_SSL_KEY_PEM: is not set, and KAFKA_PRODUCER_SSL_CERTIFICATE_PEM is; it is its key")
+    }
+
     /// The key itself in the place of its path.
     @Test func whatIsNoPathIsNotShown() {
         let pem = "-----BEGIN PRIVATE KEY-----\nhunter2\n-----END PRIVATE KEY-----"
@@ -56,7 +74,9 @@ import Testing
         ("KAFKA_SSL_CRL_LOCATION", "holds no list of revoked certificates in PEM form"),
     ]) func aFileThatHoldsSomethingElseIsNamed(variable: String, words: String) throws {
         try withFile("garbage\n") { path in
-            let settings = [variable: path, "KAFKA_SECURITY_PROTOCOL": "SSL"]
+            var settings = [variable: path, "KAFKA_SECURITY_PROTOCOL": "SSL"]
+            // One without its key is told before it is read.
+            if variable == "KAFKA_SSL_CERTIFICATE_LOCATION" { settings["KAFKA_SSL_KEY_LOCATION"] = path }
             #expect(problem(settings)?.description == "\(variable): \(path) \(words)")
         }
     }

@@ -67,7 +67,9 @@ import Testing
     }
 
     @Test(arguments: [
-        ("KAFKA_CONSUMER_NO_SUCH_THING", "1", "No such configuration property"),
+        ("KAFKA_CONSUMER_NO_SUCH_THING", "1", "is no setting of librdkafka"),
+        ("KAFKA_SASL_USER", "1", "there is no sasl.user. Did you mean KAFKA_SASL_USERNAME?"),
+        ("KAFKA_CONSUMER_SESSION_TIMEOUT", "1", "Did you mean KAFKA_CONSUMER_SESSION_TIMEOUT_MS?"),
         ("KAFKA_CONSUMER_FETCH_WAIT_MAX_MS", "soon", "fetch.wait.max.ms"),
         ("KAFKA_PRODUCER_COMPRESSION_TYPE", "middle-out", "compression"),
         ("KAFKA_SECURITY_PROTOCOL", "carrier-pigeon", "not one of"),
