@@ -103,11 +103,7 @@ final class FactsInquiry {
         attributes.time = Timestamp.now.rfc3339
         attributes.dataContentType = "application/json"
         attributes.partitionKey = key
-        let members: [(String, String?)] = [
-            ("id", question.query.id), ("source", question.query.source?.text), ("page", question.query.page),
-        ]
-        let data = JSONValue.object(
-            JSONObject(members.compactMap { name, value in value.map { (name, .string($0)) } }))
+        let data = try JSONValue(parsing: WireJSONEncoder().encode(question.query))
         let record = try seal.record(to: topic, key: Array(key.utf8), attributes, data)
         let asked = ReplyTail.Question(
             commandID: id, digest: CommandDigest.text(type: type, data: data), isDryRun: false)
