@@ -194,12 +194,12 @@ let package = Package(
         tests("EmbeddedBroker", ["Contracts", "Messaging", "MessagingTestKit", "TestKit"]),
         tests("Storage", ["Contracts", "TestKit", grdb, logging]),
         tests("Observability", ["Contracts", "TestKit", logging, metrics, serviceLifecycle]),
-        tests("Apps", ["Contracts", "WireJSON", crypto, logging]),
+        tests("Apps", ["Contracts", "MessagingTestKit", "WireJSON", crypto, logging]),
         tests(
             "Runtime",
             [
-                "Apps", "Contracts", "EmbeddedBroker", "Messaging", "Observability", "Storage", "TestKit", "WireJSON",
-                crypto, logging,
+                "Apps", "Contracts", "EmbeddedBroker", "Messaging", "MessagingTestKit", "Observability", "Storage",
+                "TestKit", "WireJSON", crypto, logging,
             ]),
         tests("Link", running),
         tests("User", running + ["Link"]),

@@ -4,7 +4,7 @@ import Contracts
 import Crypto
 import Foundation
 import Logging
-import Synchronization
+import MessagingTestKit
 import Testing
 
 @testable import Apps
@@ -12,7 +12,8 @@ import Testing
 /// The apps file on disk, and its changes.
 @Suite struct AppsSourceTests {
     private let folder: URL
-    private let lines = LogLines()
+    private let log = LogRecorder()
+    private var lines: [String] { log.lines.map { "\($0.text) \($0.metadata)" } }
 
     init() throws {
         folder = FileManager.default.temporaryDirectory.appending(path: "identitybus-apps-\(UUID().uuidString)")
@@ -26,7 +27,7 @@ import Testing
     }
 
     private func source(_ keys: DeploymentKeys = .none) throws -> AppsSource {
-        try AppsSource(path: path, keys: keys, logger: Logger(label: "test") { _ in LogLinesHandler(lines: lines) })
+        try AppsSource(path: path, keys: keys, logger: log.logger)
     }
 
     private func file(secret: String = "secret-one") -> String {
@@ -37,16 +38,16 @@ import Testing
     @Test func weakSecretsAreTold() throws {
         try write(file())
         let source = try source()
-        #expect(lines.all.isEmpty)
+        #expect(lines.isEmpty)
         source.logWarnings()
-        #expect(lines.all.count == 1)
-        #expect(lines.all[0].contains("app demo, key k") && !lines.all[0].contains("secret-one"))
+        #expect(lines.count == 1)
+        #expect(lines[0].contains("app demo, key k") && !lines[0].contains("secret-one"))
         try write(
             "apps: [{id: demo, keys: [{id: k, secret: secret-two, scopes: []}, {id: l, secret: secret-3, scopes: []}]}]"
         )
         #expect(source.reload())
-        #expect(lines.all.count == 3)
-        #expect(lines.all[2].contains("app demo, key l"))
+        #expect(lines.count == 3)
+        #expect(lines[2].contains("app demo, key l"))
         let strict = try AppsSource(path: path, logger: Logger(label: "test"))
         #expect(!strict.apps.warnings.isEmpty)
         #expect(throws: AppsFile.Problem.self) {
@@ -62,7 +63,7 @@ import Testing
         #expect(source.reload())
         #expect(source.apps.ids == ["demo", "new"])
         #expect(!source.reload())
-        #expect(lines.all.count == 1)
+        #expect(lines.count == 1)
     }
 
     /// What is valid in itself may still not fit to what is stored.
@@ -146,8 +147,8 @@ import Testing
         try write("apps: [{id: shop, keys: [{id: both, secret: \(good), scopes: [sdk, support]}]}]")
         let source = try source()
         source.logWarnings()
-        #expect(lines.all.count == 1)
-        #expect(lines.all[0].contains("app shop, key both: has the scope sdk") && lines.all[0].contains("support"))
+        #expect(lines.count == 1)
+        #expect(lines[0].contains("app shop, key both: has the scope sdk") && lines[0].contains("support"))
         #expect(source.apps.remarks.count == 1 && source.apps.warnings.isEmpty)
         let gateway = try AppsSource(path: path, reading: .gateway, logger: Logger(label: "test"))
         #expect(gateway.apps.remarks == source.apps.remarks)
@@ -198,26 +199,4 @@ import Testing
         let bytes = try #require(throws: AppsFile.Problem.self) { try source() }
         #expect(bytes.description.contains("UTF-8"))
     }
-}
-
-/// What was logged.
-private final class LogLines: Sendable {
-    private let lines = Mutex<[String]>([])
-    var all: [String] { lines.withLock { $0 } }
-    func add(_ line: String) { lines.withLock { $0.append(line) } }
-}
-
-private struct LogLinesHandler: LogHandler {
-    let lines: LogLines
-    var metadata: Logger.Metadata = [:]
-    var logLevel = Logger.Level.info
-
-    init(lines: LogLines) { self.lines = lines }
-
-    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-        get { metadata[key] }
-        set { metadata[key] = newValue }
-    }
-
-    func log(event: LogEvent) { lines.add("\(event.message) \(event.metadata ?? [:])") }
 }

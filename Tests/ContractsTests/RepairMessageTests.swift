@@ -57,10 +57,10 @@ extension GoldenTests {
                 result: AllowResult(mpid: .max, allowed: [barrier]))),
         message("command-sync-get-profile", GetProfile(identity: .init(type: "email", value: "a@b.io"))),
         message("command-sync-get-profile-page", GetProfile(mpid: MPID.max, after: "bmV4dA")),
-        message("command-link-facts", ReadFacts<FactsOf.Link>(id: "i1")),
-        message("command-user-facts", ReadFacts<FactsOf.User>(id: "c1", source: "backend")),
-        message("command-sync-facts", ReadFacts<FactsOf.Sync>(id: "a@b.io", page: "AAAA")),
-        message("command-verification-facts", ReadFacts<FactsOf.Verification>(id: "d1")),
+        message("command-link-facts", ReadFacts<FactsOf.Link>(FactsQuery(id: "i1"))),
+        message("command-user-facts", ReadFacts<FactsOf.User>(FactsQuery(id: "c1", source: "backend"))),
+        message("command-sync-facts", ReadFacts<FactsOf.Sync>(FactsQuery(id: "a@b.io", page: "AAAA"))),
+        message("command-verification-facts", ReadFacts<FactsOf.Verification>(FactsQuery(id: "d1"))),
         message(
             "event-link-install-chosen",
             InstallStatusChanged(

@@ -23,6 +23,7 @@ import re
 import shutil
 import tempfile
 from collections import Counter
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Callable, Iterator
 
@@ -32,6 +33,7 @@ from identitybus_testkit.broker import Broker
 from identitybus_testkit.databases import Database, PostgresServer, SQLite
 from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.gateway import GatewayDeployment
+from identitybus_testkit.verification import VerificationDeployment
 
 _deployments: list[Deployment] = []
 _failed: list[str] = []
@@ -153,32 +155,35 @@ def open_deployments() -> list[Deployment]:
     return _deployments
 
 
-@pytest.fixture(scope="module")
-def make_deployment(
+@pytest.fixture(scope="session")
+def open_deployment(
     broker: Broker, new_database: Callable[[str], Database], directory: Path
-) -> Iterator[Callable[..., Deployment]]:
-    """Makes deployments that end with the module."""
-    mine: list[Deployment] = []
+) -> Callable[..., AbstractContextManager[Deployment]]:
+    """Makes a deployment that ends with its `with`."""
 
-    def make(engine: str = "sqlite", on: Broker = broker, prefix: str | None = None,
-             database: Database | None = None, services: tuple[str, ...] = ("link",),
-             kind: type[Deployment] = Deployment) -> Deployment:
+    @contextmanager
+    def opened(engine: str = "sqlite", on: Broker = broker, prefix: str | None = None,
+               database: Database | None = None, services: tuple[str, ...] = ("link",),
+               kind: type[Deployment] = Deployment) -> Iterator[Deployment]:
         folder = Path(tempfile.mkdtemp(prefix="deployment-", dir=directory))
         deployment = kind(on, folder, database or new_database(engine), prefix, services)
-        mine.append(deployment)
         _deployments.append(deployment)
-        return deployment
-
-    yield make
-    problems: list[BaseException] = []
-    for deployment in mine:
-        _deployments.remove(deployment)
         try:
+            yield deployment
+        finally:
+            _deployments.remove(deployment)
             deployment.close()
-        except BaseException as problem:  # the others must be closed as well
-            problems.append(problem)
-    if problems:
-        raise problems[0]
+
+    return opened
+
+
+@pytest.fixture(scope="module")
+def make_deployment(
+    open_deployment: Callable[..., AbstractContextManager[Deployment]]
+) -> Iterator[Callable[..., Deployment]]:
+    """Makes deployments that end with the module, with what `open_deployment` takes."""
+    with ExitStack() as mine:
+        yield lambda *arguments, **more: mine.enter_context(open_deployment(*arguments, **more))
 
 
 @pytest.fixture(scope="module")
@@ -211,3 +216,11 @@ def gateway_deployment(make_deployment: Callable[..., Deployment]) -> GatewayDep
     deployment = make_deployment("sqlite", kind=GatewayDeployment)
     assert isinstance(deployment, GatewayDeployment)
     return deployment
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def verification_deployment(
+    request: pytest.FixtureRequest, make_deployment: Callable[..., VerificationDeployment]
+) -> VerificationDeployment:
+    """The topics and apps of the verification and the sync service, on each engine in turn; nothing runs yet."""
+    return make_deployment(request.param, kind=VerificationDeployment)

@@ -2,38 +2,22 @@
 """The help desk's session and the identity of a device, through the running services: when nothing is under way, they
 say the same of who uses a device."""
 
-import tempfile
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from identitybus_testkit import commands as c
-from identitybus_testkit.broker import Broker
 from identitybus_testkit.commands import fresh
-from identitybus_testkit.databases import Database
-from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.verification import (
     ServiceBus, VerificationDeployment, get_session, login, logout, vouched)
 
 APP = "enforced"
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def deployment(
-    request: pytest.FixtureRequest, broker: Broker, new_database: Callable[[str], Database], directory: Path,
-    open_deployments: list[Deployment],
-) -> Iterator[VerificationDeployment]:
-    folder = Path(tempfile.mkdtemp(prefix="agreement-", dir=directory))
-    deployment = VerificationDeployment(broker, folder, new_database(request.param))
-    open_deployments.append(deployment)
-    try:
-        deployment.start()
-        yield deployment
-    finally:
-        open_deployments.remove(deployment)
-        deployment.close()
+@pytest.fixture(scope="module")
+def deployment(verification_deployment: VerificationDeployment) -> VerificationDeployment:
+    verification_deployment.start()
+    return verification_deployment
 
 
 @pytest.fixture

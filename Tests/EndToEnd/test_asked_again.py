@@ -2,22 +2,19 @@
 """A saga whose question or answer is lost on the way ends all the same: what was not answered is asked again, with the
 same id, after 5 s and then after pauses that grow. The other service is a stand-in that does not answer at first."""
 
-import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from identitybus_testkit import commands as c
 from identitybus_testkit.apps import APP_SECRET
-from identitybus_testkit.broker import Broker
 from identitybus_testkit.bus import Bus
 from identitybus_testkit.commands import Command, fresh
-from identitybus_testkit.databases import Database
 from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.standin import StandIn, succeeded
 from identitybus_testkit.verification import VerificationDeployment, logout, vouched
@@ -156,18 +153,12 @@ def test_sixteen_commands_wait_for_what_goes_on_and_no_more(users: tuple[Bus, Ca
 
 @pytest.fixture
 def verification(
-    broker: Broker, new_database: Callable[[str], Database], directory: Path, open_deployments: list[Deployment]
+    open_deployment: Callable[..., AbstractContextManager[VerificationDeployment]]
 ) -> Iterator[VerificationDeployment]:
-    folder = Path(tempfile.mkdtemp(prefix="verification-", dir=directory))
-    deployment = VerificationDeployment(broker, folder, new_database("sqlite"))
-    broker.ensure([deployment.sync.commands])
-    open_deployments.append(deployment)
-    try:
+    with open_deployment(kind=VerificationDeployment) as deployment:
+        deployment.broker.ensure([deployment.sync.commands])
         deployment.process("verification").start().wait_ready()
         yield deployment
-    finally:
-        open_deployments.remove(deployment)
-        deployment.close()
 
 
 def as_sync(command: dict[str, Any]) -> dict[str, Any]:

@@ -3,20 +3,15 @@
 app and with every key of another app, against a person who is verified. What an app does not enforce is open, plainly.
 """
 
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from identitybus_testkit import apps
 from identitybus_testkit import commands as c
-from identitybus_testkit.broker import Broker
 from identitybus_testkit.commands import Command, fresh
-from identitybus_testkit.databases import Database
-from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.verification import (
     ServiceBus, VerificationDeployment, get_session, login, token, verification_app, vouched)
 
@@ -102,26 +97,18 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world(
-    broker: Broker, new_database: Callable[[str], Database], directory: Path, open_deployments: list[Deployment]
-) -> Iterator[World]:
+def world(make_deployment: Callable[..., VerificationDeployment]) -> World:
     """The attacker is first; then the person starts the app and logs in."""
     everywhere = shops()
-    folder = Path(tempfile.mkdtemp(prefix="everywhere-", dir=directory))
-    deployment = VerificationDeployment(broker, folder, new_database("sqlite"))
+    deployment = make_deployment(kind=VerificationDeployment)
     apps.write(deployment.apps_file, [section(shop) for shop in everywhere] + [
         verification_app("thief", "enforce", "userId") | {"keys": [
             apps.key("thief-sdk", "sdk", "identity.sync"), apps.key("thief-admin", "admin"),
             apps.key("thief-vouching", "identity.sync", "identity.vouch", "user.delete", "verification.check")]}])
-    open_deployments.append(deployment)
-    try:
-        deployment.start()
-        world = World(deployment.verification, deployment.sync, everywhere)
-        prepare(world)
-        yield world
-    finally:
-        open_deployments.remove(deployment)
-        deployment.close()
+    deployment.start()
+    world = World(deployment.verification, deployment.sync, everywhere)
+    prepare(world)
+    return world
 
 
 def prepare(world: World) -> None:

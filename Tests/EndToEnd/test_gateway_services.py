@@ -251,46 +251,6 @@ def test_the_worked_table_of_profile_conversion(client: Client) -> None:
     assert found["mpid"] == known["mpid"] and found["matched_identities"] == {"email": jekyll}
 
 
-def test_the_web_sdk_runs_unchanged(client: Client) -> None:
-    """F22, F42, F44.
-
-    Init, login, modify, logout, search and alias, as the vendor's web SDK sends them from a page: with the key's id
-    alone. All of it in the app `demo`; in an app with the default `keyOnly` all but what docs/gateway.md says."""
-    for key, is_demo in [("demo-sdk", True), ("linked-sdk", False)]:
-        stamp, customer, mail = fresh("stamp"), fresh("customer"), f"{fresh('mail')}@example.com"
-        page = {"x-mp-key": key, "Origin": "https://shop.example", "Content-Type": "text/plain;charset=UTF-8"}
-
-        def send(path: str, body: dict[str, Any]) -> Answer:
-            preflight = client.send("OPTIONS", path, headers={
-                "Origin": page["Origin"], "Access-Control-Request-Method": "POST",
-                "Access-Control-Request-Headers": "x-mp-key"})
-            assert preflight.status == 204 and preflight.headers["Access-Control-Allow-Origin"] == "*"
-            answer = client.send("POST", path, body, page)
-            assert answer.headers["Access-Control-Allow-Origin"] == "*"
-            return answer
-
-        def identities(**known: str) -> dict[str, Any]:
-            return {
-                "client_sdk": {"platform": "web", "sdk_vendor": "mparticle", "sdk_version": "2.71.2"}, "context": None,
-                "environment": "development", "request_id": str(uuid.uuid4()), "request_timestamp_ms": 1795251794133,
-                "previous_mpid": None, "known_identities": {"device_application_stamp": stamp} | known}
-
-        anonymous = good(send("/v1/identify", identities()))
-        known = good(send("/v1/login", identities(customerid=customer)))
-        assert known["is_logged_in"] and not anonymous["is_logged_in"]
-        modify = send(f"/v1/{known['mpid']}/modify", identities() | {"identity_changes": [
-            {"old_value": None, "new_value": mail, "identity_type": "email"}]})
-        search = send("/v1/search", identities(customerid=customer))
-        alias = send(f"/v1/identity/{key}/Alias", {"request_type": "alias", "api_key": key, "data": {
-            "source_mpid": good(send("/v1/identify", {"known_identities": {"ios_idfv": fresh("idfv")}}))["mpid"],
-            "destination_mpid": known["mpid"]}})
-        assert not good(send("/v1/logout", identities()))["is_logged_in"]
-        if is_demo:
-            assert good(modify)["mpid"] == known["mpid"] == good(search)["mpid"] and alias.status == 202
-        else:
-            assert [(answer.status, answer.body) for answer in (modify, search, alias)] == [(401, b"")] * 3
-
-
 def test_row_11_mpids_are_random(client: Client) -> None:
     """S2, F26."""
     mpids = [int(good(sync(client, "identify", {"ios_idfv": fresh("idfv")}))["mpid"]) for _ in range(40)]
@@ -365,33 +325,6 @@ def test_a_login_that_the_backend_vouches_for(client: Client) -> None:
     assert client.get(f"/v1/verification/sessions/{device}", "support-sdk").status == 403
     nobody = good(client.get(f"/v1/verification/sessions/{fresh('device')}", "support-backend"))
     assert nobody["state"] == "anonymous" and nobody["mayFileIssues"] and not nobody["hasLogin"]
-
-
-def test_what_an_sdk_may_do_where_verification_is_enforced(client: Client) -> None:
-    """V59. Row by row, with the key that is in the app."""
-    stamp, person = fresh("stamp"), fresh("person")
-    device = {"device_application_stamp": stamp}
-
-    def call(operation: str, identities: dict[str, str], key: str = "support-sdk") -> Answer:
-        body = {"environment": "development", "known_identities": identities}
-        return client.send("POST", f"/v1/{operation}", body, basic(key))
-
-    def modify(mpid: str, kind: str) -> int:
-        change = {"identity_type": kind, "old_value": None, "new_value": fresh("value")}
-        body = {"environment": "development", "identity_changes": [change]}
-        return client.send("POST", f"/v1/{mpid}/modify", body, basic("support-sdk")).status
-
-    anonymous = good(call("identify", device))["mpid"]
-    for operation in ("identify", "login", "search"):
-        assert good(call(operation, device))["mpid"] == anonymous
-        for word in ("customerid", "email", "mobile_number", "other"):
-            refused = call(operation, device | {word: f"{person}@x.io"})
-            assert (refused.status, refused.body) == (403, b""), (operation, word)
-    assert modify(anonymous, "push_token") == 200 and modify(anonymous, "other") == 403
-    known = good(call("login", device | {"customerid": person}, "support-backend"))["mpid"]
-    assert modify(known, "push_token") == 403 and modify(known, "email") == 403
-    assert good(call("logout", device | {"customerid": person, "other": "word"}))["mpid"] == anonymous
-    assert good(call("identify", device))["mpid"] == anonymous
 
 
 def test_where_verification_is_enforced_only_a_backend_names_people(client: Client) -> None:

@@ -2,21 +2,15 @@
 """Two people who became one profile by mistake are taken apart by support, and stay so (docs/sync.md "Repair"): through
 the sync and the verification service as they run, on both stores."""
 
-import tempfile
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from identitybus_testkit import apps
 from identitybus_testkit import commands as c
-from identitybus_testkit.broker import Broker
 from identitybus_testkit.commands import Command, fresh
-from identitybus_testkit.databases import Database
-from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.verification import (
-    ServiceBus, VerificationDeployment, get_session, login, verification_app, verification_apps)
+    VerificationDeployment, get_session, login, verification_app, verification_apps)
 
 APP = "repaired"
 
@@ -28,21 +22,11 @@ def repaired() -> dict[str, Any]:
     return app
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def deployment(
-    request: pytest.FixtureRequest, broker: Broker, new_database: Callable[[str], Database], directory: Path,
-    open_deployments: list[Deployment],
-) -> Iterator[VerificationDeployment]:
-    folder = Path(tempfile.mkdtemp(prefix="repair-", dir=directory))
-    deployment = VerificationDeployment(broker, folder, new_database(request.param))
-    apps.write(deployment.apps_file, [repaired(), *verification_apps()])
-    open_deployments.append(deployment)
-    try:
-        deployment.start()
-        yield deployment
-    finally:
-        open_deployments.remove(deployment)
-        deployment.close()
+@pytest.fixture(scope="module")
+def deployment(verification_deployment: VerificationDeployment) -> VerificationDeployment:
+    apps.write(verification_deployment.apps_file, [repaired(), *verification_apps()])
+    verification_deployment.start()
+    return verification_deployment
 
 
 def result(reply: dict[str, Any]) -> dict[str, Any]:

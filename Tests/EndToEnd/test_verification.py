@@ -1,36 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Verification through the running verification and sync services: who is let in, and as whom."""
 
-import tempfile
 import time
-from pathlib import Path
-from typing import Any, Callable, Iterator
+from typing import Any, Callable
 
 import pytest
 
-from identitybus_testkit.broker import Broker
 from identitybus_testkit.commands import Command, fresh
-from identitybus_testkit.databases import Database
-from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.verification import (
     ServiceBus, VerificationDeployment, check, forget, get_session, identity_token, login, login_identity, logout, token, usage,
     vouched)
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def deployment(
-    request: pytest.FixtureRequest, broker: Broker, new_database: Callable[[str], Database], directory: Path,
-    open_deployments: list[Deployment],
-) -> Iterator[VerificationDeployment]:
-    folder = Path(tempfile.mkdtemp(prefix="verification-", dir=directory))
-    deployment = VerificationDeployment(broker, folder, new_database(request.param))
-    open_deployments.append(deployment)
-    try:
-        deployment.start()
-        yield deployment
-    finally:
-        open_deployments.remove(deployment)
-        deployment.close()
+@pytest.fixture(scope="module")
+def deployment(verification_deployment: VerificationDeployment) -> VerificationDeployment:
+    verification_deployment.start()
+    return verification_deployment
 
 
 @pytest.fixture

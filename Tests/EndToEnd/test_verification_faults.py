@@ -1,39 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """Verification while services are killed and keys are changed."""
 
-import tempfile
 import threading
 import time
-from pathlib import Path
+from contextlib import AbstractContextManager
 from typing import Any, Callable, Iterator
 
 import pytest
 
 from identitybus_testkit import apps
-from identitybus_testkit.broker import Broker
 from identitybus_testkit.commands import Command, fresh
-from identitybus_testkit.databases import Database
-from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.service import Service
 from identitybus_testkit.verification import (
     VerificationDeployment, get_session, identity_token, keys, login, login_identity, logout, secret, usage,
     verification_app, verification_apps, vouched)
 from identitybus_testkit.waiting import until
 
+Open = Callable[..., AbstractContextManager[VerificationDeployment]]
+
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def deployment(
-    request: pytest.FixtureRequest, broker: Broker, new_database: Callable[[str], Database], directory: Path,
-    open_deployments: list[Deployment],
-) -> Iterator[VerificationDeployment]:
-    folder = Path(tempfile.mkdtemp(prefix="verification-", dir=directory))
-    deployment = VerificationDeployment(broker, folder, new_database(request.param))
-    open_deployments.append(deployment)
-    try:
+def deployment(request: pytest.FixtureRequest, open_deployment: Open) -> Iterator[VerificationDeployment]:
+    with open_deployment(request.param, kind=VerificationDeployment) as deployment:
         yield deployment
-    finally:
-        open_deployments.remove(deployment)
-        deployment.close()
 
 
 def mpid(reply: dict[str, Any]) -> str:
@@ -128,15 +117,10 @@ def test_many_switches_under_kills(deployment: VerificationDeployment) -> None:
         assert bus.wait_sessions(device, len(expected), timeout=60) == expected
 
 
-def test_two_replicas_of_each(
-    broker: Broker, new_database: Callable[[str], Database], directory: Path, open_deployments: list[Deployment]
-) -> None:
+def test_two_replicas_of_each(open_deployment: Open) -> None:
     """A device's commands and the sync service's answers come to different replicas. Its story is the same, and no
     count is lost."""
-    folder = Path(tempfile.mkdtemp(prefix="verification-", dir=directory))
-    deployment = VerificationDeployment(broker, folder, new_database("postgresql"))
-    open_deployments.append(deployment)
-    try:
+    with open_deployment("postgresql", kind=VerificationDeployment) as deployment:
         deployment.start()
         deployment.start()
         bus = deployment.verification
@@ -154,9 +138,6 @@ def test_two_replicas_of_each(
             assert bus.wait_sessions(device, len(expected), timeout=60) == expected
         counts = bus.settle(usage())["result"]["counts"]
         assert [(count["keyId"], count["count"]) for count in counts] == [("k1", 48), ("k2", 48)]
-    finally:
-        open_deployments.remove(deployment)
-        deployment.close()
 
 
 def write_section(deployment: VerificationDeployment, mode: str = "enforce", **section: Any) -> None:

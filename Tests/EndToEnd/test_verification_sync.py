@@ -2,18 +2,13 @@
 """What verification makes of the sync service's answers. That service is a stand-in, which says what the real one says
 seldom: that it refuses, or something that this version does not know."""
 
-import tempfile
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from identitybus_testkit.broker import Broker
 from identitybus_testkit.commands import fresh
-from identitybus_testkit.databases import Database
-from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.standin import StandIn, pending, rejected, succeeded
 from identitybus_testkit.verification import (
     ServiceBus, VerificationDeployment, forget, get_session, login, logout, vouched)
@@ -51,19 +46,11 @@ def found(mpid: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def deployment(
-    broker: Broker, new_database: Callable[[str], Database], directory: Path, open_deployments: list[Deployment]
-) -> Iterator[VerificationDeployment]:
-    folder = Path(tempfile.mkdtemp(prefix="verification-", dir=directory))
-    deployment = VerificationDeployment(broker, folder, new_database("sqlite"))
-    broker.ensure([deployment.sync.commands])
-    open_deployments.append(deployment)
-    try:
-        deployment.process("verification").start().wait_ready()
-        yield deployment
-    finally:
-        open_deployments.remove(deployment)
-        deployment.close()
+def deployment(make_deployment: Callable[..., VerificationDeployment]) -> VerificationDeployment:
+    deployment = make_deployment(kind=VerificationDeployment)
+    deployment.broker.ensure([deployment.sync.commands])
+    deployment.process("verification").start().wait_ready()
+    return deployment
 
 
 @pytest.fixture

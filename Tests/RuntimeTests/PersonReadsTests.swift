@@ -2,8 +2,8 @@
 
 import Contracts
 import Logging
+import MessagingTestKit
 import Storage
-import Synchronization
 import TestKit
 import Testing
 import WireJSON
@@ -65,17 +65,17 @@ import WireJSON
     }
 
     private let store: ServiceStore<Service>
-    private let log = Lines()
+    private let log = LogRecorder()
     private let reader = InboundReader<Service>(authenticator: Fixture.authenticator(), topics: Topics())
 
     init() throws { store = try ServiceStore(.sqlite) }
 
     /// - Returns: what the log says of the records, as one batch.
     private func noted(_ records: [KafkaRecord]) throws -> [Logger.Metadata] {
-        let before = log.count
+        let before = log.lines.count
         let (batch, entries) = try decide(records)
         PersonReads(service: "asked", logger: log.logger).note(batch, entries, .none)
-        return Array(log.lines[before...])
+        return log.lines[before...].map(\.metadata)
     }
 
     private func decide(_ records: [KafkaRecord]) throws -> ([Inbound<String>], [Entry]) {
@@ -167,25 +167,3 @@ import WireJSON
 }
 
 /// Keeps what is logged.
-private final class Lines: Sendable {
-    private let storage = Mutex<[Logger.Metadata]>([])
-
-    var lines: [Logger.Metadata] { storage.withLock { $0 } }
-    var count: Int { lines.count }
-    var logger: Logger { Logger(label: "test") { _ in Handler(lines: self) } }
-
-    private struct Handler: LogHandler {
-        let lines: Lines
-        var metadata: Logger.Metadata = [:]
-        var logLevel: Logger.Level = .debug
-
-        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-            get { metadata[key] }
-            set { metadata[key] = newValue }
-        }
-
-        func log(event: LogEvent) {
-            lines.storage.withLock { $0.append(event.metadata ?? [:]) }
-        }
-    }
-}

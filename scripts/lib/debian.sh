@@ -15,6 +15,8 @@ esac
 BUILD_PACKAGES=(librdkafka-dev libsqlite3-dev libpq-dev libzstd-dev pkg-config zlib1g-dev)
 # What the tests need on top of it.
 TEST_PACKAGES=(postgresql pgbouncer kcat openssl python3-venv docker-compose)
+# What pages with the web SDK need (WEB_SDK).
+PAGE_PACKAGES=(nodejs node-jsdom)
 # What measuring needs (scripts/bench).
 BENCH_PACKAGES=(postgresql python3-venv gcc libc6-dev valgrind iproute2)
 # What the model needs (scripts/test --model).

@@ -9,10 +9,6 @@ final class TopicScan {
     private let kafka: KafkaAccess
     private let admin: KafkaAdmin
     private let tail: KafkaTail
-    private var positions: [TopicPartition: Int64]
-
-    /// After so long without a record nothing more is waited for.
-    private static let quiet: Duration = .seconds(10)
 
     init(_ kafka: KafkaAccess, _ admin: KafkaAdmin, _ partitions: [TopicPartition], from start: KafkaTail.Start) throws
     {
@@ -24,7 +20,6 @@ final class TopicScan {
         } catch let error as KafkaError {
             throw kafka.problem(error)
         }
-        positions = tail.starts
     }
 
     /// - Parameter offset: the first record that is read.
@@ -37,7 +32,6 @@ final class TopicScan {
         } catch let error as KafkaError {
             throw kafka.problem(error)
         }
-        positions = tail.starts
     }
 
     static func partitions(_ topics: [String: Int]) -> [TopicPartition] {
@@ -50,10 +44,13 @@ final class TopicScan {
     /// - Throws: `Problem` without the right to read them.
     func poll(_ timeout: Duration) throws -> [KafkaRecord] {
         let records = tail.poll(maxRecords: 500, timeout: timeout)
-        for record in records { positions[record.topicPartition] = record.offset + 1 }
+        try checkRights()
+        return records
+    }
+
+    private func checkRights() throws {
         let denied = tail.unreadable.filter { $0.value.code == KafkaError.Code.topicAuthorizationFailed }
         if !denied.isEmpty { throw kafka.noRight(to: "read", "Read", denied.keys.sorted()) }
-        return records
     }
 
     /// Reads to the ends of this moment.
@@ -66,28 +63,20 @@ final class TopicScan {
         within limit: Duration = .seconds(600), unless stop: () -> Bool = { false },
         _ take: (KafkaRecord) throws -> Void
     ) throws -> Bool {
-        var ends: [TopicPartition: Int64]
         do {
-            ends = try admin.bounds(of: positions.keys.sorted(), timeout: .seconds(10))
-                .filter { $0.value.low < $0.value.high }.mapValues(\.high)
-        } catch {
-            throw kafka.problem(error)
-        }
-        let start = ContinuousClock.now
-        var lastNews = start
-        while let behind = ends.first(where: { positions[$0.key] ?? 0 < $0.value })?.key {
-            if stop() { throw Problem(.interrupted, "interrupted; nothing was done") }
-            let records = try poll(.milliseconds(100))
-            for record in records { try take(record) }
-            if !records.isEmpty { lastNews = .now }
-            if .now - start > limit { return false }
-            if .now - lastNews > Self.quiet {
-                throw Problem(
-                    .away, "Kafka at \(kafka.configuration.bootstrapServers) gives nothing more of \(behind).",
-                    "Try again when it is well.")
+            return try tail.catchUp(admin, within: limit) {
+                try checkRights()
+                if stop() { throw Problem(.interrupted, "interrupted; nothing was done") }
+                return false
+            } take: {
+                for record in $0 { try take(record) }
             }
+        } catch let error as KafkaError {
+            throw kafka.problem(error)
+        } catch let silence as KafkaTail.Silence {
+            throw Problem(
+                .away, "Kafka at \(kafka.configuration.bootstrapServers) gives nothing more of \(silence.partition).",
+                "Try again when it is well.")
         }
-        return true
     }
-
 }

@@ -20,6 +20,22 @@ public struct ReadFacts<Owner: FactsOwner>: PersonQuery {
     public static var type: String { "identity.\(Owner.service).facts.v1" }
     public static var scope: Scope { .support }
 
+    /// What is asked, whoever is.
+    public var query: FactsQuery
+
+    public init(_ query: FactsQuery) { self.query = query }
+
+    public init(from decoder: any Decoder) throws { query = try FactsQuery(from: decoder) }
+    public func encode(to encoder: any Encoder) throws { try query.encode(to: encoder) }
+
+    public var partitionSubject: String { query.id }
+    public var subject: (kind: String, name: String) { ("id", query.id) }
+
+    public func validate() throws(Rejection) { try query.validate() }
+}
+
+/// What ``ReadFacts`` asks: its members.
+public struct FactsQuery: Codable, Sendable, Hashable {
     /// An install, a user, an external id, an MPID, an identity value, a device, or a command's id: 1 to 750 characters.
     public var id: String
     /// Of a command's id: the CloudEvents `source` that it was sent with. Default: the gateway and `identitybus send`.
@@ -33,30 +49,11 @@ public struct ReadFacts<Owner: FactsOwner>: PersonQuery {
         self.page = page
     }
 
-    public var partitionSubject: String { id }
-    public var subject: (kind: String, name: String) { ("id", id) }
-
-    public func validate() throws(Rejection) {
+    func validate() throws(Rejection) {
         try Validation.identityValue(id, "id")
         if let source { try Validation.text(source.text, "source", atMost: 1024) }
         guard let page else { return }
         try Validation.text(page, "page", atMost: 8192)
-    }
-
-    /// What is asked, whoever is.
-    public var query: FactsQuery { FactsQuery(id: id, source: source, page: page) }
-}
-
-/// What ``ReadFacts`` asks.
-public struct FactsQuery: Sendable, Hashable {
-    public var id: String
-    public var source: SourceID?
-    public var page: String?
-
-    public init(id: String, source: SourceID? = nil, page: String? = nil) {
-        self.id = id
-        self.source = source
-        self.page = page
     }
 }
 

@@ -21,6 +21,8 @@ public final class KafkaTail {
 
     /// Where it began in each partition: an offset, or a negative number for its beginning.
     public let starts: [TopicPartition: Int64]
+    /// Where it is in each partition: the offset behind the last record that `poll` gave, or where it began.
+    public private(set) var positions: [TopicPartition: Int64]
 
     private let handle: ClientHandle
     private var reader = RecordReader()
@@ -44,6 +46,7 @@ public final class KafkaTail {
     ) throws {
         handle = try Self.client(configuration, logger)
         starts = try Self.offsets(of: partitions, start, handle)
+        positions = starts
         try assign(starts)
     }
 
@@ -54,6 +57,7 @@ public final class KafkaTail {
     {
         handle = try Self.client(configuration, logger)
         starts = offsets
+        positions = offsets
         try assign(offsets)
     }
 
@@ -91,6 +95,7 @@ public final class KafkaTail {
             if message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR, let record = reader.read(message, assignment: tracker)
             {
                 records.append(record)
+                positions[record.topicPartition] = record.offset + 1
                 errors.received(from: record.topicPartition)
                 wait = .zero
             } else {

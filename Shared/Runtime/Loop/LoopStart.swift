@@ -81,7 +81,7 @@ package struct LoopStart {
         let recorded = RecordedEvents<Service>(
             configuration: configuration, authenticator: configuration.authenticator(for: apps.apps),
             database: database, health: health, signals: signals, logger: logger)
-        try recorded.prepare(watch.watch, retrying: isForOthersToMend)
+        try recorded.prepare(partitions: watch.watch.partitions(of:), retrying: isForOthersToMend)
         return LoopStart(
             configuration: configuration, health: health, signals: signals, logger: logger, database: database,
             apps: apps, watch: watch.watch, seams: try .real(configuration.kafka, signals, logger),

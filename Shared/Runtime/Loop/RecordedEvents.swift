@@ -31,15 +31,18 @@ struct RecordedEvents<Service: CommandService> {
     let signals: LoopSignals
     let logger: Logger
 
-    private static var batch: Int { 500 }
+    /// For how long Kafka may give nothing before the end.
+    var patience: Duration = .seconds(10)
 
     private var topic: String { configuration.topics.events(Service.name) }
 
     /// Before a replay, keeps what the events say, and waits until that can be done. Otherwise forgets what was kept.
     ///
-    /// - Parameter isForOthersToMend: whether an error is worth another attempt.
+    /// - Parameters:
+    ///   - partitions: how many a topic has.
+    ///   - isForOthersToMend: whether an error is worth another attempt.
     /// - Throws: what is not, from Kafka or the store.
-    func prepare(_ watch: BrokerWatch, retrying isForOthersToMend: (any Error) -> Bool) throws {
+    func prepare(partitions: (String) -> Int?, retrying isForOthersToMend: (any Error) -> Bool) throws {
         guard !Service.recordedEvents.isEmpty else { return }
         var backoff = Backoff(from: .milliseconds(100), upTo: .seconds(3))
         while !signals.isStopping {
@@ -47,7 +50,7 @@ struct RecordedEvents<Service: CommandService> {
                 if configuration.replayUntil == nil {
                     return try database.transaction { try Service.forgetRecorded(in: $0) }
                 }
-                return try read(partitions: watch.partitions(of: topic) ?? 0)
+                return try read(partitions: partitions(topic) ?? 0)
             } catch  where isForOthersToMend(error) {
                 signals.sleep(backoff.nextSpread())
             }
@@ -56,34 +59,41 @@ struct RecordedEvents<Service: CommandService> {
 
     /// - Parameter count: how many partitions the topic has.
     private func read(partitions count: Int) throws {
-        let partitions = (0..<Int32(clamping: count)).map { TopicPartition(topic: topic, partition: $0) }
         let admin = try KafkaAdmin(configuration: configuration.kafka, logger: logger)
         defer { admin.close(timeout: .seconds(1)) }
-        let bounds = try admin.bounds(of: partitions, timeout: .seconds(10))
-        guard bounds.count == partitions.count else {
-            throw KafkaError(code: KafkaError.Code.timedOut, message: "\(topic) does not say where it ends")
-        }
-        var ends = bounds.filter { $0.value.low < $0.value.high }.mapValues(\.high)
         let tail = try KafkaTail(
-            configuration: configuration.kafka, reading: ends.keys.sorted(), from: .beginning, logger: logger)
+            configuration: configuration.kafka, partitions: [topic: count], from: .beginning, logger: logger)
         defer { tail.close() }
         var kept = 0
-        while !ends.isEmpty, !signals.isStopping {
-            health.turned()
-            let records = tail.poll(maxRecords: Self.batch, timeout: .milliseconds(500))
-            if let (topic, error) = tail.unreadable.first {
-                health.unreadable(error.unreadable(topic))
-                throw error
+        do {
+            let isRead = try tail.catchUp(admin, patience: patience) {
+                health.turned()
+                if let (topic, error) = tail.unreadable.first {
+                    health.unreadable(error.unreadable(topic))
+                    throw error
+                }
+                return signals.isStopping
+            } take: {
+                kept += try keep($0)
             }
-            kept += try keep(records)
-            for record in records where record.offset + 1 >= ends[record.topicPartition] ?? .max {
-                ends[record.topicPartition] = nil
-            }
+            guard isRead else { return }
+        } catch let silence as KafkaTail.Silence {
+            throw waits(silence.partition)
         }
         health.unreadable(nil)
         logger.info(
             "a replay has read what the service told once",
             metadata: ["event": "replay.recorded", "topic": "\(topic)", "events": .stringConvertible(kept)])
+    }
+
+    /// - Returns: what is worth another attempt.
+    private func waits(_ partition: TopicPartition) -> KafkaError {
+        let problem = "Kafka gives nothing more of \(partition), which is not at its end"
+        health.unreadable(problem)
+        logger.warning(
+            "a replay cannot read what the service told once; it tries again and decides nothing before",
+            metadata: ["event": "replay.waits", "topic": "\(topic)", "problem": "\(problem)"])
+        return KafkaError(code: KafkaError.Code.timedOut, message: problem)
     }
 
     private func keep(_ records: [KafkaRecord]) throws -> Int {

@@ -135,8 +135,9 @@ class ServiceBus(Bus):
 
 
 class VerificationDeployment(Deployment):
-    def __init__(self, broker: Broker, directory: Path, database: Database, prefix: str | None = None) -> None:
-        super().__init__(broker, directory, database, prefix)
+    def __init__(self, broker: Broker, directory: Path, database: Database, prefix: str | None = None,
+                 names: tuple[str, ...] = ("link",)) -> None:
+        super().__init__(broker, directory, database, prefix, names)
         broker.make_known([self.prefix + name for name in topics_of("verification", "sync")])
         apps.write(self.apps_file, verification_apps())
         self.verification = ServiceBus(broker, self.prefix, "verification")
