@@ -35,10 +35,11 @@ import Testing
             (.appSecretInvalid, "APP_SECRET_INVALID", 403), (.serverError, "SERVER_ERROR", 502),
             (.lookupError, "LOOKUP_ERROR", 400), (.validationError, "VALIDATION_ERROR", 400),
             (.notFoundError, "NOT_FOUND_ERROR", 404), (.ambiguousIdentity, "AMBIGUOUS_IDENTITY", 409),
-            (.mergeBarred, "MERGE_BARRED", 409), (.restricted, "RESTRICTED", 403),
+            (.mergeBarred, "MERGE_BARRED", 409),
             (.aliasError, "ALIAS_ERROR", 400),
             (.aliasingNotProvisioned, "ALIASING_NOT_PROVISIONED", 403), (.limitExceeded, "LIMIT_EXCEEDED", 400),
             (.throttled, "THROTTLED", 429), (.verificationRequired, "VERIFICATION_REQUIRED", 403),
+            (.restricted, "RESTRICTED", 403),
             (.profileErased, "PROFILE_ERASED", 410),
             // Verification
             (.authTokenNotProvided, "AuthTokenNotProvided", 401), (.invalidAuthToken, "InvalidAuthToken", 401),

@@ -2,6 +2,7 @@
 """What is known of somebody is kept and not used (docs/sync.md "Restriction"): through both ports of the gateway and all
 services as they run, on both stores."""
 
+import subprocess
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,6 +13,7 @@ from identitybus_testkit.commands import PHONE, TABLET, Command, fresh
 from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.gateway import GatewayDeployment
 from identitybus_testkit.http import Answer, basic
+from identitybus_testkit.places import binary, clean_environment
 from identitybus_testkit.verification import token, verification_app
 from identitybus_testkit.waiting import until
 from test_admin import Desk, code, desk, good
@@ -183,6 +185,12 @@ def test_facts_say_so_and_an_erasure_ends_it(at: Desk) -> None:
     assert of_profile["facts"][0]["type"] == "identity.sync.restrict.v1"
     assert [row["isRestricted"] for row in of_user["state"] if row["kind"] == "user"] == [True]
     assert of_user["facts"][0]["type"] == "identity.sync.user-restriction-changed.v1"
+    environment = clean_environment() | at.deployment.environment()
+    explained = subprocess.run(
+        [binary("identitybus"), "explain", "--app=desk", "--key-id=desk-support", "--", user["userId"]],
+        env=environment, capture_output=True, text=True, timeout=60)
+    assert f"user {user['userId']} is external id " in explained.stdout, explained
+    assert explained.stdout.split("HOW IT CAME")[0].count(", restricted") == 2, explained.stdout
     erase = Command("sync.erase-profile", {"mpid": mpid, "persons": "none"}, mpid, app="desk", signer="desk-backend")
     assert bus.settle(erase)["status"] == "succeeded"
     assert profile(at, mpid)["isRestricted"] is False
