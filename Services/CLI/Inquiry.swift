@@ -33,10 +33,7 @@ final class Inquiry {
             self.service = service
             type = CommandType.fullName("\(service).facts")
             subject = query.id
-            let members: [(String, String?)] = [
-                ("id", query.id), ("source", query.source?.text), ("page", query.page),
-            ]
-            data = .object(JSONObject(members.compactMap { name, value in value.map { (name, .string($0)) } }))
+            data = (try? JSONValue(parsing: WireJSONEncoder().encode(query))) ?? [:]
         }
     }
 
@@ -126,12 +123,7 @@ final class Inquiry {
         attributes.time = Timestamp.now.rfc3339
         attributes.dataContentType = "application/json"
         attributes.partitionKey = key
-<<<<<<< HEAD:Services/CLI/Inquiry.swift
         let record = try seal.record(to: topic, key: Array(key.utf8), attributes, question.data)
-=======
-        let data = try JSONValue(parsing: WireJSONEncoder().encode(question.query))
-        let record = try seal.record(to: topic, key: Array(key.utf8), attributes, data)
->>>>>>> 7d622a2e3521991b285afc04ea98e3e30b74df09:Services/CLI/Explain/FactsInquiry.swift
         let asked = ReplyTail.Question(
             commandID: id, digest: CommandDigest.text(type: question.type, data: question.data), isDryRun: false)
         return (record, asked)

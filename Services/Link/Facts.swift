@@ -25,6 +25,7 @@ extension LinkService {
                 [
                     "userId": .string(person.userID.text), "externalId": person.externalID.map { .string($0.text) },
                     "isErased": person.isErased ? true : nil,
+                    "isRestricted": person.isRestricted ? true : nil,
                 ], person.lastDecision)
             for install in try store.allInstalls(of: [person.userID]).sorted(by: { $0.id < $1.id }) {
                 add(install, to: &subject)

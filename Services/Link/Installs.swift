@@ -94,11 +94,7 @@ extension LinkDecider {
             former.activity = left.wasSuspended ? .suspended : .active
             former.version += 1
             decision.changes.append(.install(former))
-            decision.events.append(
-                InstallStatusChanged(
-                    installId: former.id, status: former.status, isActive: former.isActive, userId: former.userID,
-                    isLinked: person(on: former)?.externalID != nil, cause: .restored,
-                    inactiveBecause: former.inactiveBecause, version: former.version))
+            decision.events.append(told(of: former, person(on: former), .restored))
             if former.isActive { return }
         }
     }
@@ -124,10 +120,7 @@ extension LinkDecider {
         install.status = command.status
         install.version += 1
         install.activity = activity(of: install)
-        let event = InstallStatusChanged(
-            installId: install.id, status: install.status, isActive: install.isActive, userId: install.userID,
-            isLinked: person(on: install)?.externalID != nil, cause: .command,
-            inactiveBecause: install.inactiveBecause, version: install.version)
+        let event = told(of: install, person(on: install), .command)
         return Decision(
             .succeeded(result(install)), changes: [.install(install)] + touchPerson(on: install), events: [event])
     }
@@ -152,17 +145,23 @@ extension LinkDecider {
     }
 
     func result(_ install: Install) -> InstallResult {
-        InstallResult(
-            installId: install.id, appId: install.app, userId: install.userID,
-            externalId: person(on: install)?.externalID, status: install.status, isActive: install.isActive,
-            inactiveBecause: install.inactiveBecause, isUsersFirst: install.isUsersFirst, version: install.version)
+        let person = person(on: install)
+        return InstallResult(
+            installId: install.id, appId: install.app, userId: install.userID, externalId: person?.externalID,
+            status: install.status, isActive: install.isUsed(by: person),
+            inactiveBecause: install.inactiveBecause(of: person), isUsersFirst: install.isUsersFirst,
+            version: install.version)
     }
 }
 
 extension Install {
-    /// Why the person is not active here, if it is not (L52).
-    var inactiveBecause: InactiveBecause? {
-        guard userID != nil, !isActive else { return nil }
+    /// Whether its person, if it has one, is active here and may be (L82).
+    func isUsed(by person: Person?) -> Bool { isActive && person?.isRestricted != true }
+
+    /// Why its person is not active here, if it is not (L52).
+    func inactiveBecause(of person: Person?) -> InactiveBecause? {
+        guard userID != nil, !isUsed(by: person) else { return nil }
+        if person?.isRestricted == true { return .restricted }
         if status != .enabled { return .disabled }
         return activity == .standby ? .waitsForPhone : .superseded
     }

@@ -46,6 +46,7 @@ public struct LinkDecider {
         case .makeActive(let command): try makeActive(command)
         case .unlink(let command): try unlink(command)
         case .changeExternalID(let command): try changeExternalID(command)
+        case .restricted(let event): restricted(event)
         case .answered(let answer): take(answer)
         case .facts: .facts(context)
         }
@@ -239,7 +240,8 @@ extension LinkDecider {
         if install.userID != person.userID { linked.personSince = context.moment.milliseconds }
         let event = Linked(
             installId: install.id, externalId: externalID, userId: person.userID, personCreated: isNew,
-            activeInstallId: phone?.id ?? install.id, deactivatedInstallIds: superseded.map(\.id),
+            activeInstallId: person.isRestricted ? nil : phone?.id ?? install.id,
+            deactivatedInstallIds: superseded.map(\.id),
             version: linked.version, linkedAt: linkedPerson.linkedAt.map(Timestamp.init(milliseconds:)))
         let deactivations = superseded.map { [linkedPerson] in told(of: $0, linkedPerson, .superseded) }
         return Decision(
@@ -251,8 +253,8 @@ extension LinkDecider {
 
     private func result(_ install: Install, _ person: Person, isNew: Bool = false) -> LinkResult {
         LinkResult(
-            userId: person.userID, installId: install.id, isActive: install.isActive, personCreated: isNew,
-            version: install.version)
+            userId: person.userID, installId: install.id, isActive: install.isUsed(by: person),
+            isRestricted: person.isRestricted ? true : nil, personCreated: isNew, version: install.version)
     }
 }
 

@@ -27,6 +27,7 @@ public struct LinkService: CommandService {
         .command(MakeInstallActive.self, LinkCommand.makeActive),
         .command(UnlinkUser.self, LinkCommand.unlink),
         .command(ChangeExternalID.self, LinkCommand.changeExternalID),
+        .event(UserRestrictionChanged.self, of: "sync", LinkCommand.restricted),
         .command(ReadFacts<FactsOf.Link>.self) { .facts($0.query) },
         .reply(from: ["user", "sync"]) { .answered(ForgetAnswer($0)) },
     ]
@@ -221,6 +222,8 @@ public enum LinkCommand: Sendable, Hashable {
     case makeActive(MakeInstallActive)
     case unlink(UnlinkUser)
     case changeExternalID(ChangeExternalID)
+    /// An event of the sync service.
+    case restricted(UserRestrictionChanged)
     /// What another service answered to a command of ours.
     case answered(ForgetAnswer)
     case facts(FactsQuery)
@@ -236,7 +239,7 @@ public enum LinkCommand: Sendable, Hashable {
         case .setInstallStatus(let command): command.installId
         case .getUser(let query): query.installId
         case .makeActive(let command): command.installId
-        case .eraseUser, .forget, .getErasure, .unlink, .changeExternalID, .answered, .facts: nil
+        case .eraseUser, .forget, .getErasure, .unlink, .changeExternalID, .restricted, .answered, .facts: nil
         }
     }
 
@@ -249,7 +252,7 @@ public enum LinkCommand: Sendable, Hashable {
         case .getUser(let query): query.externalId
         case .changeExternalID(let command): command.newExternalId
         case .registerInstall, .query, .detachInstall, .setInstallStatus, .eraseUser, .getErasure, .makeActive, .unlink,
-            .answered, .facts:
+            .restricted, .answered, .facts:
             nil
         }
     }
@@ -282,7 +285,7 @@ public enum LinkCommand: Sendable, Hashable {
     /// Whether it reads or changes a person on all of its installs.
     var isAboutWholePerson: Bool {
         switch self {
-        case .getUser, .unlink, .changeExternalID: true
+        case .getUser, .unlink, .changeExternalID, .restricted: true
         default: false
         }
     }
@@ -296,6 +299,7 @@ public enum LinkCommand: Sendable, Hashable {
         case .getUser(let query): query.userId
         case .unlink(let command): command.userId
         case .changeExternalID(let command): command.userId
+        case .restricted(let event): event.userId
         default: nil
         }
     }

@@ -184,6 +184,8 @@ public struct Person: Sendable, Hashable {
     public var barred: [TextDigest] = []
     /// External ids that it had until support changed them, the latest last (L78).
     var former: [FormerExternalID] = []
+    /// What profiles of the sync service said of it, each last (L82).
+    var restrictions: [Restriction] = []
     public var lastDecision = LastDecision()
 
     public init(
@@ -230,6 +232,7 @@ public struct LinkStore {
                 CREATE TABLE persons (
                   user_id TEXT NOT NULL PRIMARY KEY, app TEXT NOT NULL, external_id TEXT, external_key BYTEA,
                   is_erased BIGINT NOT NULL, linked_at BIGINT, created_at BIGINT, barred TEXT, former TEXT,
+                  restrictions TEXT,
                   last_decision BIGINT NOT NULL DEFAULT 0,
                   UNIQUE (app, external_key))
                 """,
@@ -327,6 +330,7 @@ extension Person: SQLKeyedRecord {
         var text = barred.isEmpty ? nil : barred.map(\.bytes.hex).joined(separator: ",")
         try columns.column("barred", &text)
         try columns.list("former", &former)
+        try columns.list("restrictions", &restrictions)
         try columns.lastDecision(&lastDecision)
         guard columns.areRead, let text else { return }
         barred = try text.split(separator: ",").map { (hex) throws(StorageError) in

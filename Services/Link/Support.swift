@@ -167,7 +167,7 @@ extension LinkDecider {
 
     /// What is known of these installs of one person has changed, and not who is active on them: whoever lost the person to
     /// another of them may still get it back (L50).
-    private static func stirred(_ installs: [Install], _ change: (inout Install) -> Void) -> [Install] {
+    static func stirred(_ installs: [Install], _ change: (inout Install) -> Void) -> [Install] {
         installs.map { before in
             var install = before
             install.version += 1
@@ -186,13 +186,14 @@ extension LinkDecider {
     }
 
     func told(
-        of install: Install, _ person: Person, _ cause: InstallStatusChanged.Cause,
+        of install: Install, _ person: Person?, _ cause: InstallStatusChanged.Cause,
         _ command: (any RepairCommand)? = nil
     ) -> InstallStatusChanged {
         InstallStatusChanged(
-            installId: install.id, status: install.status, isActive: install.isActive, userId: person.userID,
-            isLinked: person.externalID != nil, cause: cause, inactiveBecause: install.inactiveBecause,
-            version: install.version, author: command?.author, reason: command?.reason)
+            installId: install.id, status: install.status, isActive: install.isUsed(by: person),
+            userId: install.userID, isLinked: person?.externalID != nil, cause: cause,
+            inactiveBecause: install.inactiveBecause(of: person), version: install.version, author: command?.author,
+            reason: command?.reason)
     }
 
     private func result(_ person: Person, after end: PageEnd? = nil, installs: [Install]? = nil) -> LinkedUserResult {
@@ -205,8 +206,9 @@ extension LinkDecider {
             createdAt: person.createdAt.map(Timestamp.init(milliseconds:)), isErased: person.isErased,
             installs: page.map { install in
                 LinkedUserResult.Install(
-                    installId: install.id, device: install.device, status: install.status, isActive: install.isActive,
-                    inactiveBecause: install.inactiveBecause, isUsersFirst: install.isUsersFirst,
+                    installId: install.id, device: install.device, status: install.status,
+                    isActive: install.isUsed(by: person), inactiveBecause: install.inactiveBecause(of: person),
+                    isUsersFirst: install.isUsersFirst,
                     version: install.version)
             }, next: left.count > page.count ? page.last.flatMap { pages(of: person).next($0.pageEnd) } : nil)
     }

@@ -34,6 +34,7 @@ extension SyncDecider {
         let isSomebody = source.isKnown(settings) || destination.isKnown(settings)
         if isSomebody { try requireVouching() }
         try requireVouching(for: (source.identities + destination.identities).map(\.type))
+        guard !source.isRestricted, !destination.isRestricted else { throw Rejection(.restricted) }  // S139
         guard !source.isApart(from: destination.mpid) else { throw Rejection(.mergeBarred) }  // S129
         if let rule = dropRule(source, destination, window) {
             let event = AliasDropped(
@@ -100,12 +101,14 @@ extension SyncDecider {
         else { return Decision(.noted) }
         let isStillOne =
             source.aliasedInto.contains(destination.mpid) && !source.isKnown(settings) && !destination.isKnown(settings)
-        if enforces, !alias.isVouched, !isStillOne {
-            // S114
+        let isRestricted = source.isRestricted || destination.isRestricted
+        if isRestricted || enforces && !alias.isVouched && !isStillOne {
+            // S114, S139
             source.aliasedInto.removeAll { $0 == destination.mpid }
             destination.aliasedFrom.removeAll { $0 == source.mpid }
             let event = AliasDropped(
-                aliasId: alias.key.id, sourceMPID: source.mpid, destinationMPID: destination.mpid, rule: .becameKnown)
+                aliasId: alias.key.id, sourceMPID: source.mpid, destinationMPID: destination.mpid,
+                rule: isRestricted ? .restricted : .becameKnown)
             return Decision(
                 .noted, changes: [.profile(source), .profile(destination), .aliasDone(alias.key)], events: [event])
         }

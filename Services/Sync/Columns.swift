@@ -39,6 +39,8 @@ extension Profile: SQLKeyedRecord {
         try columns.numbers("aliased_from", &aliasedFrom)
         try columns.numbers("aliased_into", &aliasedInto)
         try barriers(columns)
+        try columns.column("is_restricted", &isRestricted)
+        try columns.column("restriction_told_at", &restrictionToldAt)
         try columns.lastDecision(&lastDecision)
         try columns.column("is_erased", &isErased)
     }

@@ -96,7 +96,12 @@ extension SyncDecider {
 
     /// - Returns: the profile that gets them.
     private func target(_ command: DetachIdentities, _ draft: inout Draft) throws(Rejection) -> MPID {
-        guard let mpid = command.toMPID else { return draft.create(context, .detached).mpid }
+        guard let mpid = command.toMPID else {
+            var new = draft.create(context, .detached)
+            new.isRestricted = draft.profile(command.mpid)?.isRestricted == true  // S140
+            draft.put(new)
+            return new.mpid
+        }
         guard var profile = draft.profile(mpid), !profile.isErased else {
             throw Rejection(.notFoundError, "There is no profile with the MPID toMPID.")
         }

@@ -295,7 +295,26 @@ struct Draft: IdentityIndex {
         {
             profile.aliasedInto = []
         }
+        if !profile.isErased, let at = profile.changesRestrictedUser(since: before, now: now) {
+            profile.restrictionToldAt = at
+        }
         return profile
+    }
+
+    /// S141. Who is restricted comes first: a user whose mark moves to another restricted profile stays so.
+    private var restrictions: [UserRestrictionChanged] {
+        let changed = profiles.values.sorted { $0.mpid < $1.mpid }.flatMap { profile -> [UserRestrictionChanged] in
+            let (before, after) = (state.profile(app, profile.mpid), settled(profile))
+            guard let at = after.changesRestrictedUser(since: before, now: now) else { return [] }
+            return [(after.restrictedUser, true), (before?.restrictedUser, false)].compactMap { user, isRestricted in
+                user.map {
+                    UserRestrictionChanged(
+                        userId: $0, mpid: profile.mpid, isRestricted: isRestricted,
+                        changedAt: Timestamp(milliseconds: at))
+                }
+            }
+        }
+        return changed.filter(\.isRestricted) + changed.filter { !$0.isRestricted }
     }
 
     private var events: [any EventMessage] {
@@ -316,6 +335,6 @@ struct Draft: IdentityIndex {
         for orphan in orphans {
             events.append(ProfileOrphaned(mpid: orphan.mpid, cause: cause, takenBy: orphan.takenBy))
         }
-        return events + warnings + told
+        return events + warnings + restrictions + told
     }
 }

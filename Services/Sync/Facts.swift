@@ -62,7 +62,8 @@ extension SyncService {
                 "userId": profile.mark.map { .string($0.userID.text) },
                 "firstSeen": .string(Timestamp(milliseconds: profile.firstSeen).rfc3339),
                 "lastSeen": .string(Timestamp(milliseconds: profile.lastSeen).rfc3339),
-                "isOrphaned": profile.isOrphaned ? true : nil, "isErased": profile.isErased ? true : nil,
+                "isRestricted": profile.isRestricted ? true : nil, "isOrphaned": profile.isOrphaned ? true : nil,
+                "isErased": profile.isErased ? true : nil,
             ], profile.lastDecision)
     }
 

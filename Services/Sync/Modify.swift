@@ -14,6 +14,7 @@ extension SyncDecider {
             throw Rejection(.notFoundError, "No profile with this MPID can be changed.")
         }
         if profile.isKnown(settings) { try requireVouching() }  // S71
+        guard !profile.isRestricted else { throw Rejection(.restricted) }  // S139
         let named = try draft.sift(SyncCommand.modify(command).identities, ignoringLogins: false)
         if let id = command.deviceId {
             var device = draft.device(id)
@@ -78,6 +79,7 @@ extension SyncDecider {
                 }
                 guard let owner = draft.profile(other), let held = owner.held(new, settings) else { continue }
                 if owner.isKnown(settings) { try requireVouching() }  // S71
+                guard !owner.isRestricted else { throw Rejection(.restricted) }  // S139
                 draft.remove([held], from: other, .taken, takenBy: mpid)  // S36
                 touched.append(other)
             }

@@ -42,6 +42,10 @@ public struct Profile: Sendable, Hashable {
     public var aliasedInto: [MPID] = []
     /// What keeps it and others apart.
     public var barriers: [Barrier] = []
+    /// What is known of it is kept and not used (S136).
+    public var isRestricted = false
+    /// When it was told last that this began or ended for a user of the link service; grows (S141).
+    public var restrictionToldAt: Int64?
     public var lastDecision = LastDecision()
 
     public init(app: AppID, mpid: MPID, seen: Int64) {

@@ -34,7 +34,7 @@ extension SyncDecider {
                     matchedIdentities: profile.matched(identities, settings),
                     // S11
                     previousMismatch: request.previousMPID.map { $0 != device.current }, context: request.context,
-                    rule: match.rule)))
+                    isRestricted: profile.isRestricted ? true : nil, rule: match.rule)))
     }
 
     /// S120.
@@ -47,7 +47,7 @@ extension SyncDecider {
         Paging(context, [GetProfile.type, profile.mpid.description])
     }
 
-    private func found(_ query: GetProfile) throws(Rejection) -> Profile {
+    func found(_ query: GetProfile) throws(Rejection) -> Profile {
         if let mpid = query.mpid {
             guard let profile = state.profile(app, mpid) else { throw Rejection(.notFoundError) }
             return profile
@@ -79,7 +79,8 @@ extension SyncDecider {
             aliasedFromCount: profile.aliasedFrom.count, name: profile.name, userId: profile.mark?.userID,
             devices: Array(page), deviceCount: devices.count,
             next: left.count > page.count ? page.last.flatMap { pages(of: profile).next($0.pageEnd) } : nil,
-            barriers: profile.barriers.map(\.told), isOrphaned: profile.isOrphaned, isErased: profile.isErased)
+            barriers: profile.barriers.map(\.told), isRestricted: profile.isRestricted, isOrphaned: profile.isOrphaned,
+            isErased: profile.isErased)
     }
 
     /// The devices whose user it is, or the anonymous one, the one on which it was seen last first.

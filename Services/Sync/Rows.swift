@@ -81,11 +81,16 @@ public struct DeviceRecord: Sendable, Hashable {
     var isKept: Bool { !isUnused || bucket != nil }
 
     /// The device has this user now (S13).
-    mutating func move(to mpid: MPID, now: Int64, remembering limit: Int) {
-        if let current, let index = users.firstIndex(where: { $0.mpid == current }) { users[index].lastSeen = now }
+    /// - Parameter isUnseen: of whom it is not noted when they were here (S137).
+    mutating func move(to mpid: MPID, now: Int64, remembering limit: Int, isUnseen: (MPID) -> Bool = { _ in false }) {
+        if let current, !isUnseen(current), let index = users.firstIndex(where: { $0.mpid == current }) {
+            users[index].lastSeen = now
+        }
         var user = SeenUser(mpid: mpid, firstSeen: now, lastSeen: now)
         if let index = users.firstIndex(where: { $0.mpid == mpid }) {
-            user.firstSeen = users.remove(at: index).firstSeen
+            let seen = users.remove(at: index)
+            user.firstSeen = seen.firstSeen
+            if isUnseen(mpid) { user.lastSeen = seen.lastSeen }
         }
         users.insert(user, at: 0)
         users = Array(users.prefix(limit))

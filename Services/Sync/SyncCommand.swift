@@ -26,6 +26,7 @@ public enum SyncCommand: Sendable, Hashable {
     case applyAlias(ApplyAlias)
     case detach(DetachIdentities)
     case allow(AllowMerge)
+    case restrict(RestrictProfile)
     case getUsers(GetDeviceUsers)
     case erase(EraseProfile)
     case forget(ForgetProfiles)
@@ -46,7 +47,8 @@ public enum SyncCommand: Sendable, Hashable {
         case .move(_, let request), .search(let request): request.deviceId
         case .modify(let command): command.deviceId
         case .getUsers(let command): command.deviceId
-        case .alias, .applyAlias, .detach, .allow, .erase, .forget, .keepErased, .getErasure, .getProfile, .linked,
+        case .alias, .applyAlias, .detach, .allow, .restrict, .erase, .forget, .keepErased, .getErasure, .getProfile,
+            .linked,
             .renamed, .unlinked, .answered, .facts:
             nil
         }
@@ -70,6 +72,7 @@ public enum SyncCommand: Sendable, Hashable {
             }
         case .unlinked(let event): [Identity(.customerID, IdentityValue(event.externalId.text))]
         case .getProfile(let query): query.named.map { [$0] } ?? []
+        case .restrict(let command): command.query.named.map { [$0] } ?? []
         case .detach(let command): command.named
         case .erase(let command): command.named
         case .forget(let command):
@@ -87,6 +90,7 @@ public enum SyncCommand: Sendable, Hashable {
         case .applyAlias(let command): [command.destinationMPID]
         case .detach(let command): [command.mpid, command.toMPID].compactMap(\.self)
         case .allow(let command): [command.mpid]
+        case .restrict(let command): command.mpid.map { [$0] } ?? []
         case .erase(let command): command.mpid.map { [$0] } ?? []
         case .getErasure(let query): [query.mpid]
         case .getProfile(let query): query.mpid.map { [$0] } ?? []
@@ -194,7 +198,8 @@ public enum SyncCommand: Sendable, Hashable {
         case .forget(let command): command.userId.map { [$0] } ?? []
         case .keepErased(let command): command.userIds ?? []
         case .answered(let answer): answer.part?.subject.userIds ?? []
-        case .move, .search, .modify, .alias, .applyAlias, .detach, .allow, .getUsers, .erase, .getErasure, .getProfile,
+        case .move, .search, .modify, .alias, .applyAlias, .detach, .allow, .restrict, .getUsers, .erase, .getErasure,
+            .getProfile,
             .facts:
             []
         }

@@ -20,6 +20,7 @@ public struct SyncService: CommandService {
         .command(ApplyAlias.self, SyncCommand.applyAlias),
         .command(DetachIdentities.self, SyncCommand.detach),
         .command(AllowMerge.self, SyncCommand.allow),
+        .command(RestrictProfile.self, SyncCommand.restrict),
         .command(GetDeviceUsers.self, SyncCommand.getUsers),
         .command(EraseProfile.self, SyncCommand.erase),
         .command(ForgetProfiles.self, SyncCommand.forget),

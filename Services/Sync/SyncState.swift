@@ -181,6 +181,7 @@ public struct SyncStore {
                   link_mpid BIGINT, former_name TEXT, former_since BIGINT, former_until BIGINT, aliased_since BIGINT,
                   alias_windows TEXT NOT NULL, alias_sources BIGINT NOT NULL, aliased_from TEXT NOT NULL,
                   aliased_into TEXT NOT NULL, barred_identities TEXT NOT NULL, barred_pairs TEXT NOT NULL,
+                  is_restricted BIGINT NOT NULL, restriction_told_at BIGINT,
                   last_decision BIGINT NOT NULL DEFAULT 0, PRIMARY KEY (app, mpid))
                 """,
                 "CREATE INDEX profiles_of_user ON profiles (app, user_id) WHERE user_id IS NOT NULL",

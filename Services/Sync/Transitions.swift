@@ -34,16 +34,12 @@ extension SyncDecider {
         draft.touch(identities)
         let mpid = choice.mpid ?? draft.create(context, choice.rule).mpid
         let known = draft.profile(mpid)
-        draft.attach(identities, to: mpid)
-        try requireLogin(identities, of: mpid, draft)
+        try learn(identities, of: mpid, &device, &draft)
         let mayName = operation == .login && isVoucher  // S76
         if mayName, request.clearAnonymousUser == true { clearAnonymous(of: &device, &draft, but: mpid) }
         draft.settleOrphans()
-        guard var profile = draft.profile(mpid) else { throw Rejection(.internalError) }
-        profile.lastSeen = draft.now
-        if mayName, let name = request.name { profile.name = name }
-        draft.put(profile)
-
+        draft.see(mpid, as: mayName ? request.name : nil)
+        guard let profile = draft.profile(mpid) else { throw Rejection(.internalError) }
         let isKnown = profile.isKnown(settings)
         draft.place(profile, on: &device)
         var rule = choice.rule
@@ -64,16 +60,18 @@ extension SyncDecider {
                     isEphemeral: isEphemeral,
                     matchedIdentities: choice.mpid == nil ? [:] : profile.matched(counting, settings),
                     previousMismatch: request.previousMPID.map { $0 != before?.mpid }, context: request.context,
-                    barred: barred, rule: rule)))
+                    barred: barred, isRestricted: profile.isRestricted ? true : nil, rule: rule)))
     }
 
-    /// A new profile instead of one that the device may not take over (S74).
+    /// A new profile instead of one that the device may not take over (S74), or that does not become known (S138).
     private func vouched(
         _ choice: Choice, _ identities: [Identity], _ device: DeviceRecord, _ draft: Draft
     ) -> Choice {
-        guard let match = choice.mpid.flatMap({ draft.profile($0) }),
-            !mayTakeOver(match, naming: identities, on: device)
-        else { return choice }
+        guard let match = choice.mpid.flatMap({ draft.profile($0) }) else { return choice }
+        if match.isRestricted, !match.isKnown(settings), choice.rule != .kept, !settings.logins(identities).isEmpty {
+            return Choice(rule: .createdBesideRestricted, losers: choice.losers + [match])
+        }
+        guard !mayTakeOver(match, naming: identities, on: device) else { return choice }
         return Choice(rule: .createdBesideUnvouched, losers: choice.losers + [match])
     }
 
@@ -176,6 +174,18 @@ extension SyncDecider {
 
     // MARK: What it is given
 
+    /// Of a restricted profile nothing is learnt, and nothing of its device (S137).
+    private func learn(
+        _ identities: [Identity], of mpid: MPID, _ device: inout DeviceRecord, _ draft: inout Draft
+    ) throws(Rejection) {
+        guard draft.profile(mpid)?.isRestricted != true else {
+            device.identities = state.device(app, device.key.id).identities
+            return
+        }
+        draft.attach(identities, to: mpid)
+        try requireLogin(identities, of: mpid, draft)
+    }
+
     /// A login whose every login identity was left out for a limit's sake would be no login (S63).
     /// - Throws: `LIMIT_EXCEEDED`.
     private func requireLogin(_ identities: [Identity], of mpid: MPID, _ draft: Draft) throws(Rejection) {
@@ -193,17 +203,30 @@ extension SyncDecider {
         device.users.removeAll { $0.mpid == anonymous }
         guard let profile = draft.profile(anonymous), !profile.isKnown(settings) else { return }
         draft.put(profile)
+        if profile.isRestricted { return }  // S139
         draft.remove(profile.identities, from: anonymous, .cleared)
     }
 }
 
 extension Draft {
+    /// It is here, and may be called so; of a restricted one neither is noted (S137). Its row is written.
+    fileprivate mutating func see(_ mpid: MPID, as name: String?) {
+        guard var profile = profile(mpid) else { return }
+        if !profile.isRestricted {
+            profile.lastSeen = now
+            if let name { profile.name = name }
+        }
+        put(profile)
+    }
+
     /// S13.
     mutating func place(_ profile: Profile, on device: inout DeviceRecord) {
         let isKnown = profile.isKnown(settings)
         if isKnown, device.anonymous == profile.mpid { device.anonymous = nil }
         if !isKnown { device.anonymous = profile.mpid }
-        device.move(to: profile.mpid, now: now, remembering: settings.limits.usersPerDevice)
+        device.move(to: profile.mpid, now: now, remembering: settings.limits.usersPerDevice) {
+            self.profile($0)?.isRestricted == true
+        }
         put(device)
     }
 
@@ -247,7 +270,7 @@ extension Draft {
         let excess = holders.count - settings.limits.profilesPerValue + 1
         guard excess > 0 else { return true }
         warn(identity)
-        let anonymous = holders.compactMap { profile($0) }.filter { !$0.isKnown(settings) }
+        let anonymous = holders.compactMap { profile($0) }.filter { !$0.isKnown(settings) && !$0.isRestricted }
             .sorted { ($0.lastSeen, $0.mpid) < ($1.lastSeen, $1.mpid) }
         guard anonymous.count >= excess else { return false }
         for profile in anonymous.prefix(excess) {

@@ -16,6 +16,8 @@ public struct LinkFacts: Codable, Sendable, Hashable {
         public var isUsersFirst: Bool
         /// Whether the install is a tablet that came when a phone had the user, and was never active.
         public var waitsForPhone = false
+        /// Whether what is known of the user is kept and not used.
+        public var isRestricted = false
     }
 
     public var version: Int64
@@ -34,14 +36,14 @@ public struct LinkFacts: Codable, Sendable, Hashable {
 
     public init(
         version: Int64, userID: UserID?, isLinked: Bool, isActive: Bool, isUsersFirst: Bool,
-        waitsForPhone: Bool = false, status: InstallStatus
+        inactiveBecause: InactiveBecause? = nil, status: InstallStatus
     ) {
         self.version = version
         self.status = status
         user = userID.map {
             KnownUser(
                 id: $0, isLinked: isLinked, isActive: isActive, isUsersFirst: isUsersFirst,
-                waitsForPhone: waitsForPhone)
+                waitsForPhone: inactiveBecause == .waitsForPhone, isRestricted: inactiveBecause == .restricted)
         }
     }
 
@@ -55,6 +57,7 @@ public struct LinkFacts: Codable, Sendable, Hashable {
     /// U76. The link service says which of its reasons is the strongest; a status that came later counts here too.
     public var inactiveBecause: InactiveBecause? {
         guard let user, !isRemoteEnabled else { return nil }
+        if user.isRestricted { return .restricted }  // U95
         if status != .enabled { return .disabled }
         return user.waitsForPhone ? .waitsForPhone : .superseded
     }
@@ -68,7 +71,9 @@ extension LinkFacts {
     init(_ result: LinkResult) {
         self.init(
             version: result.version, userID: result.userId, isLinked: true, isActive: result.isActive,
-            isUsersFirst: result.personCreated, waitsForPhone: !result.isActive, status: .enabled)
+            isUsersFirst: result.personCreated,
+            inactiveBecause: result.isRestricted == true ? .restricted : result.isActive ? nil : .waitsForPhone,
+            status: .enabled)
     }
 
     /// The answer to the other link commands.
@@ -76,22 +81,23 @@ extension LinkFacts {
         self.init(
             version: result.version, userID: result.userId, isLinked: result.externalId != nil,
             isActive: result.isActive, isUsersFirst: result.isUsersFirst,
-            waitsForPhone: result.inactiveBecause == .waitsForPhone, status: result.status)
+            inactiveBecause: result.inactiveBecause, status: result.status)
     }
 
     init(_ event: Linked) {
+        let isActive = event.activeInstallId == event.installId
         self.init(
-            version: event.version, userID: event.userId, isLinked: true,
-            isActive: event.activeInstallId == event.installId, isUsersFirst: event.personCreated,
-            waitsForPhone: event.activeInstallId != event.installId, status: .enabled)
+            version: event.version, userID: event.userId, isLinked: true, isActive: isActive,
+            isUsersFirst: event.personCreated,
+            inactiveBecause: event.activeInstallId == nil ? .restricted : isActive ? nil : .waitsForPhone,
+            status: .enabled)
     }
 
     /// - Parameter known: for what the event does not tell.
     init(_ event: InstallStatusChanged, _ known: LinkFacts) {
         self.init(
             version: event.version, userID: event.userId, isLinked: event.isLinked, isActive: event.isActive,
-            isUsersFirst: known.isUsersFirst, waitsForPhone: event.inactiveBecause == .waitsForPhone,
-            status: event.status)
+            isUsersFirst: known.isUsersFirst, inactiveBecause: event.inactiveBecause, status: event.status)
     }
 
     init(_ event: InstallDetached, _ known: LinkFacts) {
@@ -141,7 +147,7 @@ extension UserDecider {
         if before.isRemoteEnabled, !after.isRemoteEnabled {
             let cause: UserDeactivated.Cause =
                 switch after.status {
-                case .enabled: .superseded  // U15
+                case .enabled: after.inactiveBecause == .restricted ? .restricted : .superseded  // U15
                 case .disabled: .disabled
                 case .deleted: .deleted
                 }

@@ -75,13 +75,15 @@ public struct UserDecider {
             return Rejection(
                 .userTokenNotAllowed, "This install token is not of this install, or is from before a reset.")
         case .expiredInstall(let creation):  // U75
-            if let own = install(id), own.creation == creation, own.facts.status == .enabled, command.isForExpired {
+            if let own = install(id), own.creation == creation, own.facts.status == .enabled,
+                own.facts.inactiveBecause != .restricted, command.isForExpired
+            {
                 return nil
             }
             return Rejection(
                 .userTokenNotAllowed,
                 "The token has expired: it may read or reset the install that it was made for, unless that was reset or "
-                    + "disabled.")
+                    + "disabled, or its user is restricted.")
         case .apiKey:
             if app.sdk.keysOpenInstalls { return nil }  // U43
             if case .create = command { return nil }

@@ -24,7 +24,7 @@ extension VerificationDecider {
         case (_, .success(.anonymous(let reason))) where session.hasLogin:  // V22
             // Whoever is on the device is logged out by it.
             forward(logout(session, because: reason), session, &decision)
-        case (_, .success(.anonymous(let reason))):  // V7, V22, V75
+        case (_, .success(.anonymous(let reason))):  // V7, V22, V75, V94
             decision.events += session.show(.anonymous, mayFileIssues: true, cause: .login)
             forward(anonymous(session, because: reason), session, &decision)
         case (_, .success(.user(let identifiers))):

@@ -39,6 +39,7 @@ import Testing
             (.aliasError, "ALIAS_ERROR", 400),
             (.aliasingNotProvisioned, "ALIASING_NOT_PROVISIONED", 403), (.limitExceeded, "LIMIT_EXCEEDED", 400),
             (.throttled, "THROTTLED", 429), (.verificationRequired, "VERIFICATION_REQUIRED", 403),
+            (.restricted, "RESTRICTED", 403),
             (.profileErased, "PROFILE_ERASED", 410),
             // Verification
             (.authTokenNotProvided, "AuthTokenNotProvided", 401), (.invalidAuthToken, "InvalidAuthToken", 401),

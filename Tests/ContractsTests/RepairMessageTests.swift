@@ -29,6 +29,21 @@ extension GoldenTests {
             "command-sync-allow",
             AllowMerge(mpid: MPID.max, otherMPID: other, author: "kim", reason: "one person after all")),
         message(
+            "command-sync-restrict",
+            RestrictProfile(
+                identity: .init(type: "email", value: "b@b.io"), isRestricted: true, author: "kim", reason: "Art. 18")),
+        message(
+            "event-sync-restriction-changed",
+            RestrictionChanged(mpid: .max, isRestricted: true, author: "kim", reason: "Art. 18")),
+        message(
+            "event-sync-user-restriction-changed",
+            UserRestrictionChanged(userId: "u1", mpid: .max, isRestricted: true, changedAt: moment)),
+        reply(
+            "reply-sync-restrict-succeeded",
+            Reply(
+                commandId: "c1", commandType: RestrictProfile.type, commandDigest: digest, status: .succeeded,
+                result: RestrictResult(mpid: .max, isRestricted: true, userId: "u1"))),
+        message(
             "event-sync-profile-detached",
             ProfileDetached(
                 fromMPID: .max, toMPID: other, identities: [Identity(.email, "b@b.io")], author: "kim",
@@ -173,6 +188,17 @@ extension GoldenTests {
         #expect(allow(nil, .init(type: "no such type", value: "x")) && allow(nil, .init(type: "email", value: "")))
     }
 
+    @Test func whoIsRestrictedIsNamed() {
+        func restrict(_ mpid: MPID?, _ identity: GetProfile.Named?) -> Bool {
+            Self.isRefused(
+                RestrictProfile(mpid: mpid, identity: identity, isRestricted: true, author: "a", reason: "r"))
+        }
+        let email = GetProfile.Named(type: "email", value: "x")
+        #expect(restrict(nil, nil) && restrict(.max, email) && !restrict(.max, nil) && !restrict(nil, email))
+        #expect(
+            restrict(nil, .init(type: "no such type", value: "x")) && restrict(nil, .init(type: "email", value: "")))
+    }
+
     @Test(arguments: [(0, true), (1, false), (255, false), (256, true)]) func anAuthorIsNamed(
         _ bytes: Int, _ isRefused: Bool
     ) {
@@ -181,6 +207,8 @@ extension GoldenTests {
         #expect(Self.isRefused(MakeInstallActive(installId: "i", author: author, reason: "r")) == isRefused)
         #expect(
             Self.isRefused(AllowMerge(mpid: .max, otherMPID: other, author: author, reason: "r")) == isRefused)
+        #expect(
+            Self.isRefused(RestrictProfile(mpid: .max, isRestricted: true, author: author, reason: "r")) == isRefused)
         #expect(
             Self.isRefused(
                 DetachIdentities(

@@ -148,6 +148,9 @@ extension ValidationTests {
             Entry(
                 type: "identity.sync.allow.v1", scope: .support,
                 data: ["mpid": "1", "otherMPID": "2", "author": "a", "reason": "r"], subject: "1"),
+            Entry(
+                type: "identity.sync.restrict.v1", scope: .support,
+                data: ["mpid": "1", "isRestricted": true, "author": "a", "reason": "r"], subject: "1"),
             Entry(type: "identity.sync.get-users.v1", scope: .identitySync, data: ["deviceId": "d"], subject: "d"),
             Entry(type: "identity.sync.erase-profile.v1", scope: .userDelete, data: ["mpid": "-5"], subject: "-5"),
             Entry(type: "identity.sync.forget.v1", scope: .internal, data: ["externalId": "x"], subject: "x"),

@@ -37,8 +37,8 @@ def desk(name: str) -> dict[str, Any]:
 class Desk:
     """A deployment with two apps, and both ports of its gateway."""
 
-    def __init__(self, deployment: GatewayDeployment) -> None:
-        apps.write(deployment.apps_file, [desk("desk"), desk("other")])
+    def __init__(self, deployment: GatewayDeployment, *settings: dict[str, Any]) -> None:
+        apps.write(deployment.apps_file, list(settings) or [desk("desk"), desk("other")])
         self.deployment = deployment
         self.services = {name: deployment.process(name).start() for name in SERVICES}
         self.gateway = deployment.gateway(GATEWAY_ADMIN_PORT="0")

@@ -15,7 +15,7 @@ from identitybus_testkit.waiting import Deadline, until
 
 # What each service reads.
 READS = {
-    "link": ["link.commands", "replies.link"], "user": ["user.commands", "replies.user", "link.events"],
+    "link": ["link.commands", "replies.link", "sync.events"], "user": ["user.commands", "replies.user", "link.events"],
     "sync": ["sync.commands", "replies.sync", "link.events"],
     "verification": ["verification.commands", "replies.verification", "sync.events"],
 }

@@ -34,6 +34,13 @@ struct NaiveLinkModel {
         var barred: Set<TextDigest> = []
         /// Its names in the past, and when each ended.
         var past: [FormerExternalID] = []
+        /// Who says that it may be active nowhere, or said so, and when.
+        var words: [MPID: Word] = [:]
+    }
+
+    struct Word: Hashable {
+        var isFrozen: Bool
+        var at: Int64
     }
 
     /// Whose an external id was, and until when it names nobody.
@@ -141,6 +148,7 @@ struct NaiveLinkModel {
         case .makeActive(let command): return makeActive(command)
         case .unlink(let command): return unlink(command)
         case .changeExternalID(let command): return rename(command, linkingIsOn: linkingIsOn)
+        case .restricted(let event): return (.noted, freeze(event))
         case .facts: return (.noted, [])
         case .answered(let answer):
             take(answer, app: app)
@@ -213,7 +221,8 @@ struct NaiveLinkModel {
             if isCreation, row.activity == .active { takeovers[user]?.removeAll { $0.winner == id } }
             return .done(  // L9
                 LinkResult(
-                    userId: user, installId: id, isActive: row.activity == .active, personCreated: false,
+                    userId: user, installId: id, isActive: row.activity == .active && !isFrozen(user),
+                    isRestricted: isFrozen(user) ? true : nil, personCreated: false,
                     version: row.version), [])
         }
         if let user = row.user {
@@ -255,7 +264,7 @@ struct NaiveLinkModel {
         var events: [AnyHashable] = [
             Linked(
                 installId: id, externalId: externalID, userId: user, personCreated: isNew,
-                activeInstallId: phoneStays ? active[0] : id,
+                activeInstallId: isFrozen(user) ? nil : phoneStays ? active[0] : id,
                 deactivatedInstallIds: phoneStays ? [] : losers(of: user, except: id),
                 version: row.version + 1, linkedAt: persons[user]?.named.map(Timestamp.init(milliseconds:)))
         ]
@@ -274,7 +283,8 @@ struct NaiveLinkModel {
         }
         return .done(
             LinkResult(
-                userId: user, installId: id, isActive: !phoneStays, personCreated: isNew, version: row.version + 1),
+                userId: user, installId: id, isActive: !phoneStays && !isFrozen(user),
+                isRestricted: isFrozen(user) ? true : nil, personCreated: isNew, version: row.version + 1),
             events)
     }
 
@@ -319,12 +329,14 @@ struct NaiveLinkModel {
         guard let row = installs[id] else { preconditionFailure("no install \(id)") }
         return InstallResult(
             installId: id, appId: row.app, userId: row.user, externalId: row.user.flatMap { persons[$0]?.externalID },
-            status: row.status, isActive: row.activity == .active, inactiveBecause: reason(id),
+            status: row.status, isActive: row.activity == .active && !isFrozen(row.user), inactiveBecause: reason(id),
             isUsersFirst: row.isUsersFirst, version: row.version)
     }
 
     func reason(_ id: InstallID) -> InactiveBecause? {
-        guard let row = installs[id], row.user != nil, row.activity != .active else { return nil }
+        guard let row = installs[id], row.user != nil else { return nil }
+        if isFrozen(row.user) { return .restricted }
+        if row.activity == .active { return nil }
         return row.status != .enabled ? .disabled : row.activity == .standby ? .waitsForPhone : .superseded
     }
 
@@ -408,7 +420,8 @@ struct NaiveLinkModel {
             installs[one.loser]?.version += 1
             events.append(
                 InstallStatusChanged(
-                    installId: one.loser, status: left.status, isActive: one.before == .active, userId: user,
+                    installId: one.loser, status: left.status, isActive: one.before == .active && !isFrozen(user),
+                    userId: user,
                     isLinked: persons[user]?.externalID != nil, cause: .restored, inactiveBecause: reason(one.loser),
                     version: left.version + 1))
             if one.before == .active { break }

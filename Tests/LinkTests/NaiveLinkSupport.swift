@@ -28,9 +28,27 @@ extension NaiveLinkModel {
             createdAt: person?.created.map(Timestamp.init(milliseconds:)), isErased: person?.isErased == true,
             installs: rows.map { id, row in
                 LinkedUserResult.Install(
-                    installId: id, device: row.device, status: row.status, isActive: row.activity == .active,
-                    inactiveBecause: reason(id), isUsersFirst: row.isUsersFirst, version: row.version)
+                    installId: id, device: row.device, status: row.status,
+                    isActive: row.activity == .active && !isFrozen(user), inactiveBecause: reason(id),
+                    isUsersFirst: row.isUsersFirst, version: row.version)
             })
+    }
+
+    func isFrozen(_ user: UserID?) -> Bool {
+        user.flatMap { persons[$0]?.words.values.contains(where: \.isFrozen) } == true
+    }
+
+    /// Each profile's last word counts, and one that says so is enough.
+    mutating func freeze(_ event: UserRestrictionChanged) -> [AnyHashable] {
+        let (user, at) = (event.userId, event.changedAt.milliseconds)
+        guard let person = persons[user], person.app == app, !person.isErased,
+            person.words[event.mpid].map({ $0.at >= at }) != true
+        else { return [] }
+        let before = isFrozen(user)
+        persons[user]?.words[event.mpid] = Word(isFrozen: event.isRestricted, at: at)
+        if before == isFrozen(user) { return [] }
+        let mine = installs.filter { $0.value.user == user }.keys.sorted()
+        return mine.map { stir($0, before ? .unrestricted : .restricted, nil, since: installs[$0]?.since) }
     }
 
     /// Nobody has the external id, and somebody had it until a moment ago.

@@ -110,7 +110,7 @@ struct RandomCommands: RandomSource {
         _ install: InstallID, _ externalID: ExternalID, _ users: [UserID]
     ) -> LinkCommand {
         let user = users.randomElement(using: &random) ?? "nobody"
-        switch Int.random(in: 0..<10, using: &random) {
+        switch Int.random(in: 0..<13, using: &random) {
         case 0, 1:
             let queries = [
                 GetLinkedUser(userId: user), GetLinkedUser(externalId: externalID),
@@ -120,6 +120,12 @@ struct RandomCommands: RandomSource {
             return .getUser(pick(queries))
         case 2, 3: return .makeActive(MakeInstallActive(installId: install, author: "a", reason: "lost"))
         case 4..<7: return .unlink(UnlinkUser(userId: user, author: "a", reason: "wrong"))
+        case 10..<13:
+            // Two profiles of one person, whose words come in any order.
+            return .restricted(
+                UserRestrictionChanged(
+                    userId: user, mpid: pick([.max, MPID(7) ?? .max]), isRestricted: chance(60),
+                    changedAt: Timestamp(milliseconds: Int64(count) * 2000 - pick([0, 0, 0, 20_000]))))
         default:
             let new = pick(Self.externalIDs)
             let byUser = Bool.random(using: &random)

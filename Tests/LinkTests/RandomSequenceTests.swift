@@ -15,25 +15,25 @@ import Testing
 
     @Test func deciderAndModelAgree() throws {
         var answers: [ReasonCode: Int] = [:]
-        var (late, restored) = (0, 0)
+        var (late, restored, freed) = (0, 0, 0)
         let reasons: Set<ReasonCode> = [
             .invalidRequest, .idReused, .userLinkingNotConfigured, .installNotFound, .installDoesNotBelongToApp,
             .installDeleted, .installDisabled, .installDeactivated, .installLinkedToOtherUser,
             .cannotLinkExistingPersonToOtherPerson, .multipleInstallsActive, .userNotFound, .userErased,
             .noLinkingInProgress, .userAlreadyExists, .externalIDTaken, .externalIDChanged, .linkBarred, .noUser,
         ]
-        func isReached() -> Bool { reasons.isSubset(of: answers.keys) && late > 25 && restored > 5 }
+        func isReached() -> Bool { reasons.isSubset(of: answers.keys) && late > 25 && restored > 5 && freed > 20 }
         try runSequences(500, until: isReached) { seed in
             var commands = RandomCommands(seed: seed)
-            try run(&commands, breaking: seed % 4 == 3, &answers, &late, &restored)
+            try run(&commands, breaking: seed % 4 == 3, &answers, &late, &restored, &freed)
         }
         // A test that never reaches a row proves nothing about it.
-        #expect(isReached(), "\(answers), \(late) late, \(restored) restored")
+        #expect(isReached(), "\(answers), \(late) late, \(restored) restored, \(freed) freed")
     }
 
     private func run(
         _ commands: inout RandomCommands, breaking: Bool, _ answers: inout [ReasonCode: Int], _ late: inout Int,
-        _ restored: inout Int
+        _ restored: inout Int, _ freed: inout Int
     ) throws {
         var state = LinkState()
         var model = NaiveLinkModel()
@@ -66,6 +66,7 @@ import Testing
             try #require(decision.answer == answer, trace)
             try #require(decision.told == events, trace)
             restored += decision.events.count { ($0 as? InstallStatusChanged)?.cause == .restored }
+            freed += decision.events.count { ($0 as? InstallStatusChanged)?.cause == .unrestricted }
             try #require(decision.sent == model.sent, trace)
             try #require(news == model.settled, trace)
             try #require(Set(state.erasures.values.filter { !$0.isOver }.map(\.userID)) == model.unfinished, trace)
@@ -88,8 +89,13 @@ import Testing
             let isSame =
                 old.userID == install.userID && old.activity == install.activity && old.status == install.status
                 && isLinked(old, before) == isLinked(install, after)
+                && isRestricted(old, before) == isRestricted(install, after)
             try #require(install.version == old.version + (isSame ? 0 : 1))
         }
+    }
+
+    private func isRestricted(_ install: Install, _ state: LinkState) -> Bool {
+        install.userID.flatMap { state.person(userID: $0)?.isRestricted } == true
     }
 
     private func isLinked(_ install: Install, _ state: LinkState) -> Bool {
@@ -125,7 +131,11 @@ import Testing
             rows[person.userID] = NaiveLinkModel.PersonRow(
                 app: person.app, externalID: person.externalID, isErased: person.isErased,
                 named: person.linkedAt, created: person.createdAt, barred: Set(person.barred),
-                past: person.former)
+                past: person.former,
+                words: Dictionary(
+                    uniqueKeysWithValues: person.restrictions.map {
+                        ($0.mpid, .init(isFrozen: $0.isRestricted, at: $0.changedAt))
+                    }))
         }
     }
 

@@ -18,7 +18,8 @@ extension NaiveSyncModel {
             mpid: profile.mpid, previousMPID: isSearch ? nil : previous, isLoggedIn: isKnown(profile),
             isEphemeral: isEphemeral(profile),
             matchedIdentities: Dictionary(uniqueKeysWithValues: matched.map { ($0.type.rawValue, $0.value.text) }),
-            previousMismatch: request.previousMPID.map { $0 != previous }, context: request.context, rule: rule)
+            previousMismatch: request.previousMPID.map { $0 != previous }, context: request.context,
+            isRestricted: profile.isFrozen ? true : nil, rule: rule)
     }
 
     func isEphemeral(_ profile: Person) -> Bool {

@@ -15,6 +15,7 @@ extension NaiveSyncModel {
         try believe(command.changes.map(\.identityType))
         guard let start = person(command.mpid), !start.isOrphan else { throw Refusal(reason: .notFoundError) }
         if isKnown(start), !isBelieved { throw Refusal(reason: .verificationRequired) }
+        if start.isFrozen { throw Refusal(reason: .restricted) }
         if logins.contains(where: { $0.newValue.map(isNobodys) == true }) { throw Refusal(reason: .validationError) }
         let (before, commonBefore, askedBefore) = (people, common, asked)
         try takeTokens(command.deviceId, newValues(command), now: now)
@@ -22,11 +23,13 @@ extension NaiveSyncModel {
         do throws(Refusal) {
             for change in command.changes where change.newValue.map(isNobodys) != true {
                 let known = people.filter(isKnown)
+                let frozen = people.filter(\.isFrozen)
                 results += try set(change, command.mpid)
                 // Whatever the way: a device's word changes nobody who is somebody.
                 if !isBelieved, known.contains(where: { person($0.mpid)?.ids != $0.ids }) {
                     throw Refusal(reason: .verificationRequired)
                 }
+                if frozen.contains(where: { person($0.mpid) != $0 }) { throw Refusal(reason: .restricted) }
             }
         } catch {
             (people, common, asked) = (before, commonBefore, askedBefore)
@@ -112,6 +115,7 @@ extension NaiveSyncModel {
         if !isBelieved, !(source.ids + destination.ids).allSatisfy(Self.isOfDevice) {
             throw Refusal(reason: .verificationRequired)
         }
+        if source.isFrozen || destination.isFrozen { throw Refusal(reason: .restricted) }
         if areApart(source.mpid, destination.mpid) { throw Refusal(reason: .mergeBarred) }
         let window = [start, max(start, min(end, now))]
         func drop(_ rule: AliasDropped.Rule) -> Int64? {
@@ -143,10 +147,11 @@ extension NaiveSyncModel {
     mutating func apply(_ id: AliasID) {
         guard let pair = aliases.removeValue(forKey: id), let source = person(pair[0]) else { return }
         let areNobody = pairs.contains(pair) && !pair.compactMap(person).contains(where: isKnown)
-        if enforces, !vouched.contains(id), !areNobody {
+        let isFrozen = pair.compactMap(person).contains(where: \.isFrozen)
+        if isFrozen || enforces && !vouched.contains(id) && !areNobody {
             pairs.removeAll { $0 == pair }
             deeds.alias = AliasDropped(
-                aliasId: id, sourceMPID: pair[0], destinationMPID: pair[1], rule: .becameKnown)
+                aliasId: id, sourceMPID: pair[0], destinationMPID: pair[1], rule: isFrozen ? .restricted : .becameKnown)
             return
         }
         change(pair[1]) { $0.since = min($0.first, $0.since ?? .max, source.first, source.since ?? .max) }

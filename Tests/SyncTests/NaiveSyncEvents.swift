@@ -82,6 +82,7 @@ extension NaiveSyncModel {
             told.append(ProfileOrphaned(mpid: mpid, cause: cause, takenBy: heir))
         }
         told += deeds.warnings
+        told += freezes(since: before) as [any EventMessage]
         told += deeds.dropped as [any EventMessage]
         if let repair = deeds.repair { told.append(repair) }
         told += erased(since: before, cause)
@@ -133,7 +134,7 @@ extension SyncCommand {
         case .move(.login, _): .login
         case .move(.logout, _): .logout
         case .modify: .modify
-        case .detach, .allow: .detach
+        case .detach, .allow, .restrict: .detach
         case .erase, .keepErased, .answered: .erase
         case .forget: .forget
         case .linked, .renamed, .unlinked: .link

@@ -31,6 +31,9 @@ struct NaiveSyncModel {
         var since: Int64?
         var windows: [[Int64]] = []
         var sources = 0
+        var isFrozen = false
+        /// When it was told last for whom of the link service that counts.
+        var toldFrozen: Int64?
     }
 
     struct Past: Equatable {
@@ -216,7 +219,7 @@ struct NaiveSyncModel {
             if isSingle(id.type), !own.isEmpty, settings.immutableIdentities.contains(id.type) { continue }
             let tooMany = owners.count - settings.limits.profilesPerValue + 1
             if tooMany > 0 { warn(id, owners.count) }
-            var weak = owners.filter { !isKnown($0) }
+            var weak = owners.filter { !isKnown($0) && !$0.isFrozen }
                 .sorted { $0.last == $1.last ? $0.mpid < $1.mpid : $0.last < $1.last }
             let isFull = !isSingle(id.type) && own.count >= settings.limits.valuesPerType
             // Nobody who is known gives anything up, and neither does anybody when it would not help.
@@ -246,6 +249,7 @@ struct NaiveSyncModel {
         let (before, commonBefore, askedBefore) = (people, common, asked)
         try takeTokens(request.deviceId, named, now: now)
         var device = devices[DeviceID(request.deviceId.text)] ?? Device(moved: mostMoved)
+        let saidBefore = device.own
         let isSilent = isService && sent(request).isEmpty
         let ids = named + device.speak(named, isService && (isSilent || operation != .identify))
         let hasLogin = ids.contains { settings.loginIdentities.contains($0.type) }
@@ -282,6 +286,9 @@ struct NaiveSyncModel {
                 rule = meetsStranger(ids) ? .createdForOtherLogin : .createdForLogin
             }
         }
+        if rule != .kept, hasLogin, let match = person(found?.0), match.isFrozen, !isKnown(match) {
+            (found, rule) = (nil, .createdBesideRestricted)
+        }
         if enforces, let match = person(found?.0), !isKnown(match), !ids.allSatisfy(Self.isOfDevice),
             isShared(match, with: DeviceID(request.deviceId.text), ids)
         {
@@ -290,7 +297,9 @@ struct NaiveSyncModel {
         let mpid = found?.0 ?? newMPID
         let wasKnown = person(mpid).map(isKnown)
         if found == nil { people.append(Person(mpid: mpid, first: now, last: now)) }
-        let isShort = attach(ids, to: mpid)
+        let isFrozen = person(mpid)?.isFrozen == true
+        if isFrozen { device.own = saidBefore }
+        let isShort = isFrozen ? false : attach(ids, to: mpid)
         if isShort, let person = person(mpid),
             !person.ids.contains(where: { mine in isLogin(mine) && ids.contains { same($0, mine) } })
         {
@@ -302,11 +311,14 @@ struct NaiveSyncModel {
         {
             device.anonymous = nil
             device.users.removeAll { $0.mpid == dropped }
-            if let profile = person(dropped), !isKnown(profile) { take(profile.ids, from: dropped, .cleared) }
+            if let profile = person(dropped), !isKnown(profile), !profile.isFrozen {
+                take(profile.ids, from: dropped, .cleared)
+            }
         }
         orphan(those: before)
         let mayName = operation == .login && (isService || vouches)
         change(mpid) { person in
+            if isFrozen { return }
             person.last = now
             if mayName, let name = request.name { person.name = name }
         }
@@ -315,9 +327,15 @@ struct NaiveSyncModel {
         if wasKnown == false, nowKnown { rule = .converted }
         if nowKnown, device.anonymous == mpid { device.anonymous = nil }
         if !nowKnown { device.anonymous = mpid }
-        for index in device.users.indices where device.users[index].mpid == previous { device.users[index].last = now }
-        let since = device.users.first { $0.mpid == mpid }?.first ?? now
-        device.users = [Seen(mpid: mpid, first: since, last: now)] + device.users.filter { $0.mpid != mpid }
+        if person(previous)?.isFrozen != true {
+            for index in device.users.indices where device.users[index].mpid == previous {
+                device.users[index].last = now
+            }
+        }
+        let seen = device.users.first { $0.mpid == mpid }
+        let last = isFrozen ? seen?.last ?? now : now
+        device.users =
+            [Seen(mpid: mpid, first: seen?.first ?? now, last: last)] + device.users.filter { $0.mpid != mpid }
         device.users = Array(device.users.prefix(settings.limits.usersPerDevice))
         device.current = mpid
         device.turn(now)

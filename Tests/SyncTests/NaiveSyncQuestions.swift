@@ -86,7 +86,7 @@ extension NaiveSyncModel {
             deviceCount: seen.count,
             barriers: fences.filter { [$0.mpid, $0.other].contains(person.mpid) }.map {
                 MergeBarrier(mpid: $0.mpid, identity: $0.id, otherMPID: $0.other)
-            }, isOrphaned: person.isOrphan, isErased: person.isErased)
+            }, isRestricted: person.isFrozen, isOrphaned: person.isOrphan, isErased: person.isErased)
     }
 
     func isLogin(_ id: Identity) -> Bool { settings.loginIdentities.contains(id.type) }

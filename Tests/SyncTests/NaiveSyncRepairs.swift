@@ -77,7 +77,7 @@ extension NaiveSyncModel {
             guard let known = person(named), !known.isErased else { throw Refusal(reason: .notFoundError) }
             change(named) { $0.isOrphan = false }
         } else {
-            people.append(Person(mpid: newMPID, first: now, last: now))
+            people.append(Person(mpid: newMPID, first: now, last: now, isFrozen: me.isFrozen))
         }
         take(ids, from: me.mpid, .detached, heir: heir)
         for id in ids {
@@ -145,10 +145,13 @@ extension NaiveSyncModel {
         if isKnown(person), device.current == mpid, after.anonymous == heir { after.anonymous = nil }
         if !isKnown(person) { after.anonymous = heir }
         if device.current == mpid {
-            for index in after.users.indices where after.users[index].mpid == mpid { after.users[index].last = now }
-            let since = after.users.first { $0.mpid == heir }?.first ?? now
+            for index in after.users.indices where after.users[index].mpid == mpid {
+                if self.person(mpid)?.isFrozen != true { after.users[index].last = now }
+            }
+            let seen = after.users.first { $0.mpid == heir }
             after.users =
-                [Seen(mpid: heir, first: since, last: now)] + after.users.filter { $0.mpid != heir }
+                [Seen(mpid: heir, first: seen?.first ?? now, last: person.isFrozen ? seen?.last ?? now : now)]
+                + after.users.filter { $0.mpid != heir }
             after.users = Array(after.users.prefix(settings.limits.usersPerDevice))
             after.current = heir
             after.turn(now)

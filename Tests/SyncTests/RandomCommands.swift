@@ -86,14 +86,17 @@ struct RandomCommands: RandomSource {
     let isOfPeople: Bool
     /// Many profiles are taken apart.
     let isOfRepairs: Bool
+    /// Many profiles are restricted, and are so no longer.
+    let isOfRestrictions: Bool
     private(set) var now: Int64 = World.start
     private var count = 0
     /// Between two commands, in milliseconds.
     private var longestPause: Int64 = 100_000
 
-    init(seed: UInt64, isOfPeople: Bool = false, isOfRepairs: Bool = false) {
+    init(seed: UInt64, isOfPeople: Bool = false, isOfRepairs: Bool = false, isOfRestrictions: Bool = false) {
         self.isOfPeople = isOfPeople
         self.isOfRepairs = isOfRepairs
+        self.isOfRestrictions = isOfRestrictions
         repairs = SplitMix64(seed: seed ^ 0x5A5A)
         random = SplitMix64(seed: seed)
         delays = SplitMix64(seed: ~seed)
@@ -134,7 +137,10 @@ struct RandomCommands: RandomSource {
             context.command = own
             return Step(command: .keepErased(told[Int.random(in: told.indices, using: &again)]), context: context)
         }
-        if isOfRepairs, Int.random(in: 0..<4, using: &repairs) == 0 {
+        if isOfRestrictions, Int.random(in: 0..<6, using: &repairs) == 0 {
+            return Step(command: restrict(profiles), context: context)
+        }
+        if isOfRepairs || isOfRestrictions, Int.random(in: 0..<(isOfRepairs ? 4 : 12), using: &repairs) == 0 {
             return Step(command: repair(profiles), context: context)
         }
         if !forwards.isEmpty, chance(15) {
@@ -240,6 +246,17 @@ struct RandomCommands: RandomSource {
             ExternalIDChanged(
                 userId: user, externalId: new, previousExternalId: pick([nil, old, old, old]), linkedAt: moment,
                 author: "a", reason: "r"))
+    }
+
+    /// By an identity now and then.
+    private mutating func restrict(_ profiles: [MPID]) -> SyncCommand {
+        let mpid = profiles.randomElement(using: &repairs) ?? Self.nobody
+        let own = Int.random(in: 0..<4, using: &repairs) == 0 ? held[mpid]?.randomElement(using: &repairs) : nil
+        return .restrict(
+            RestrictProfile(
+                mpid: own == nil ? mpid : nil,
+                identity: own.map { .init(type: $0.type.rawValue, value: $0.value.text) },
+                isRestricted: Int.random(in: 0..<3, using: &repairs) > 0, author: "kim", reason: "r"))
     }
 
     /// Mostly of somebody who has enough for two.

@@ -38,6 +38,13 @@ import Testing
         #expect(reached.isRepaired, "\(reached)")
     }
 
+    /// S136 to S141.
+    @Test func deciderAndModelAgreeOnRestrictions() throws {
+        var reached = Reached()
+        try runSequences(200, until: { reached.isRestricted }) { try run(seed: $0, isOfRestrictions: true, &reached) }
+        #expect(reached.isRestricted, "\(reached)")
+    }
+
     /// What sequences came to.
     private struct Reached {
         var rules: Set<SyncRule> = []
@@ -53,6 +60,8 @@ import Testing
         /// How many logins left something out, and how many profiles without a barrier had one before.
         var barred = 0
         var lifted = 0
+        /// How many answers were about somebody restricted.
+        var passed = 0
 
         static let reasons: Set<ReasonCode> = [
             .lookupError, .notFoundError, .validationError, .aliasError, .aliasingNotProvisioned, .limitExceeded,
@@ -64,10 +73,11 @@ import Testing
         ]
 
         /// Two devices without anybody, an alias and a login are too many for chance: `ErasedProfilesTests` reaches S114.
-        static let drops = Set(AliasDropped.Rule.allCases).subtracting([.becameKnown, .detached])
+        static let drops = Set(AliasDropped.Rule.allCases).subtracting([.becameKnown, .detached, .restricted])
 
         var isAll: Bool {
-            rules == Set(SyncRule.allCases).subtracting([.detached]) && reasons == Self.reasons
+            rules == Set(SyncRule.allCases).subtracting([.detached, .createdBesideRestricted])
+                && reasons == Self.reasons
                 && drops.isSuperset(of: Self.drops)
                 && causes == Set(IdentitiesChanged.Reason.allCases).subtracting([.detached])
                 && events == Set(Self.events.map { $0.type }) && ends.count == 2
@@ -77,6 +87,11 @@ import Testing
             rules.contains(.detached) && reasons.isSuperset(of: [.mergeBarred, .limitExceeded, .profileErased])
                 && drops.contains(.detached) && causes.contains(.detached) && barred > 50 && lifted > 20
                 && events.isSuperset(of: [ProfileDetached.type, MergeBarred.type, MergeAllowed.type])
+        }
+
+        var isRestricted: Bool {
+            rules.contains(.createdBesideRestricted) && reasons.contains(.restricted) && drops.contains(.restricted)
+                && events.isSuperset(of: [RestrictionChanged.type, UserRestrictionChanged.type]) && passed > 100
         }
 
         mutating func note(_ command: SyncCommand, from before: SyncState, to after: SyncState) {
@@ -106,7 +121,9 @@ import Testing
                 }
             }
             switch answer {
-            case .sync(let result): rules.insert(result.rule)
+            case .sync(let result):
+                rules.insert(result.rule)
+                if result.isRestricted == true { passed += 1 }
             case .rejected(let reason): reasons.insert(reason)
             default: break
             }
@@ -114,9 +131,11 @@ import Testing
     }
 
     private func run(
-        seed: UInt64, isOfPeople: Bool = false, isOfRepairs: Bool = false, _ reached: inout Reached
+        seed: UInt64, isOfPeople: Bool = false, isOfRepairs: Bool = false, isOfRestrictions: Bool = false,
+        _ reached: inout Reached
     ) throws {
-        var commands = RandomCommands(seed: seed, isOfPeople: isOfPeople, isOfRepairs: isOfRepairs)
+        var commands = RandomCommands(
+            seed: seed, isOfPeople: isOfPeople, isOfRepairs: isOfRepairs, isOfRestrictions: isOfRestrictions)
         var model = NaiveSyncModel(commands.settings, enforces: commands.mode == .enforce)
         var state = SyncState()
         var given: Set<MPID> = []
@@ -182,6 +201,7 @@ import Testing
         defer {
             model.dropMarks(since: before)
             model.growUp()
+            model.tellFreezes(since: before, now: now)
             model.turnOthers(since: before, now: now)
         }
         do throws(NaiveSyncModel.Refusal) {
@@ -199,6 +219,7 @@ import Testing
             case .detach(let command):
                 return .detached(try model.detach(command, taken: taken, newMPID: newMPID, now: now))
             case .allow(let command): return .allowed(try model.allow(command))
+            case .restrict(let command): return .restricted(try model.restrict(command))
             case .applyAlias(let command):
                 model.apply(command.aliasId)
                 return .noted
@@ -275,7 +296,8 @@ import Testing
                 named: Dictionary(uniqueKeysWithValues: zip(profile.identities, profile.namedAt)),
                 past: profile.former.map { .init(name: $0.externalID.text, from: $0.since, to: $0.until) },
                 since: profile.aliasedSince,
-                windows: profile.aliasWindows.map { [$0.lowerBound, $0.upperBound] }, sources: profile.aliasSources)
+                windows: profile.aliasWindows.map { [$0.lowerBound, $0.upperBound] }, sources: profile.aliasSources,
+                isFrozen: profile.isRestricted, toldFrozen: profile.restrictionToldAt)
         }
         try #require(
             people.sorted { $0.mpid < $1.mpid } == model.people.sorted { $0.mpid < $1.mpid }, trace)

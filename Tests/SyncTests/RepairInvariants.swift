@@ -26,6 +26,7 @@ struct RepairInvariants {
                 }
             }
         }
+        try isLeftAlone(trace)
         if case .move = step.command { try isRefusedForOtherReasons(decision, trace) }
         if case .detach = step.command, case .succeeded(let result as DetachResult) = decision.outcome {
             // S133: what came once has come for ever.
@@ -35,6 +36,28 @@ struct RepairInvariants {
                 return
             }
             try #require(same.newMPID == result.newMPID && same.moved.isEmpty && again.changes.isEmpty, trace)
+        }
+    }
+
+    /// S137, S139: of whoever is restricted only backends and support change anything.
+    private func isLeftAlone(_ trace: Comment) throws {
+        switch step.command {
+        case .move, .search, .modify, .alias, .applyAlias: break
+        default: return
+        }
+        for profile in before.profiles.values where profile.isRestricted {
+            var now = after.profiles[profile.key]
+            // An alias that came to nothing.
+            now?.aliasedInto = profile.aliasedInto
+            now?.aliasedFrom = profile.aliasedFrom
+            now?.lastDecision = profile.lastDecision
+            try #require(now == profile, trace)
+        }
+        for device in after.devices.values {
+            let was = before.devices[device.key]?.users ?? []
+            for user in was where before.profile(device.key.app, user.mpid)?.isRestricted == true {
+                try #require(device.users.first { $0.mpid == user.mpid }.map { $0 == user } != false, trace)
+            }
         }
     }
 

@@ -52,6 +52,7 @@ enum Answer: Hashable {
     case profile(ProfileResult)
     case detached(DetachResult)
     case allowed(AllowResult)
+    case restricted(RestrictResult)
     case certificate(Gone)
     case rejected(ReasonCode)
     case pending
@@ -68,6 +69,7 @@ enum Answer: Hashable {
         case .succeeded(let result as ProfileResult): self = .profile(result)
         case .succeeded(let result as DetachResult): self = .detached(result)
         case .succeeded(let result as AllowResult): self = .allowed(result)
+        case .succeeded(let result as RestrictResult): self = .restricted(result)
         case .succeeded(let result as ErasureCertificate): self = .certificate(Gone(result))
         case .pending(nil): self = .pending
         case .succeeded, .pending, .begun, .expired: self = .another

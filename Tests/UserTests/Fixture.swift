@@ -48,7 +48,7 @@ enum Fixture {
     ) -> LinkFacts {
         LinkFacts(
             version: version, userID: user, isLinked: isLinked, isActive: isActive, isUsersFirst: isUsersFirst,
-            waitsForPhone: waitsForPhone, status: status)
+            inactiveBecause: waitsForPhone ? .waitsForPhone : nil, status: status)
     }
 
     static let registration = Registration(device: phone, creation: "life")

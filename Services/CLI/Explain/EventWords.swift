@@ -57,7 +57,8 @@ struct EventWords {
             let gone = list("deactivatedInstallIds")
             return "install \(says("installId")) belongs to user \(says("userId")), external id \(says("externalId"))"
                 + (isTrue("personCreated") ? ", who is new" : "")
-                + (active == text("installId") ? ", and is active" : "; active is \(active ?? "?")")
+                + (active == text("installId")
+                    ? ", and is active" : active.map { "; active is \($0)" } ?? "; none is active")
                 + (gone.isEmpty ? "" : "; no longer active: \(gone.joined(separator: ", "))")
         case "refused": return "the link of install \(says("installId")) was refused: \(says("reason"))"
         case "install-detached": return "install \(says("installId")) no longer belongs to user \(says("userId"))"
@@ -84,6 +85,8 @@ struct EventWords {
         "chosen": "support chose it",
         "unlinked": "support took the user's external id",
         "relinked": "the user was linked again",
+        "restricted": "what is known of the user is not to be used",
+        "unrestricted": "what is known of the user may be used again",
     ]
 
     private func user(_ name: String) -> String? {
@@ -107,6 +110,7 @@ struct EventWords {
                     [
                         "superseded": "the user moved to another install", "disabled": "the install was disabled",
                         "deleted": "the install was deleted", "erased": "the user was erased",
+                        "restricted": "what is known of the user is not to be used",
                     ])
         case "activated": return "\(install) is active again for user \(says("userId"))"
         case "erased": return "user \(says("userId")) is erased"
@@ -162,6 +166,7 @@ struct EventWords {
         "erased": "one of the two was erased",
         "detached": "support took the two apart",
         "became-known": "nobody vouched for it, and one of the two is known now",
+        "restricted": "what is known of one of the two is not to be used",
     ]
 
     /// What support did, and what comes of it.
@@ -178,11 +183,17 @@ struct EventWords {
                     + "\(one["identity"]?["value"]?.stringValue ?? "?"))"
             }
             return "profile \(says("mpid")) may meet \(others.joined(separator: ", ")) again" + byHand
+        case "restriction-changed":
+            return "what is known of profile \(says("mpid")) \(mayBeUsed)" + byHand
+        case "user-restriction-changed":
+            return "what is known of user \(says("userId")) \(mayBeUsed), as profile \(says("mpid")) says"
         case "value-too-common":
             return "one value of \(says("type")) is shared by many profiles: most likely it names nobody"
         default: return nil
         }
     }
+
+    private var mayBeUsed: String { isTrue("isRestricted") ? "is kept and not used" : "may be used again" }
 
     private func verification(_ name: String) -> String? {
         let device = "device \(says("deviceId"))"

@@ -61,7 +61,7 @@ struct ExplainCommand: ParsableCommand {
 
     func validate() throws {
         do throws(Rejection) {
-            try ReadFacts<FactsOf.Link>(id: id, source: source).validate()
+            try ReadFacts<FactsOf.Link>(FactsQuery(id: id, source: source)).validate()
         } catch {
             throw ValidationError("no service knows such an id: \(error.message)".harmless)
         }

@@ -22,13 +22,13 @@ enum FactLines {
             case ("link", "user"):
                 "user \(member("userId")) "
                     + (value["externalId"]?.stringValue.map { "has external id \($0)" } ?? "is unlinked")
-                    + mark("isErased", "erased")
+                    + mark("isRestricted", "restricted") + mark("isErased", "erased")
             case ("user", "install"): "install \(member("installId")) is \(member("phase"))" + with("userId", "user")
             case ("sync", "identity"):
                 "\(member("type")) \(member("value")) is held by \(list("mpids").isEmpty ? "nobody" : list("mpids"))"
             case ("sync", "profile"):
-                "profile \(member("mpid")) has \(identities(value))" + mark("isErased", "erased")
-                    + mark("isOrphaned", "orphaned") + with("userId", "link user")
+                "profile \(member("mpid")) has \(identities(value))" + mark("isRestricted", "restricted")
+                    + mark("isErased", "erased") + mark("isOrphaned", "orphaned") + with("userId", "link user")
                     + ", seen \(member("firstSeen")) to \(member("lastSeen"))"
             case ("sync", "device"):
                 "device \(member("deviceId")) has current user \(value["mpid"]?.stringValue ?? "nobody"); "

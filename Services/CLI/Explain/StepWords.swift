@@ -65,6 +65,7 @@ enum StepWords {
         "sync.forget": "erasure of a user",
         "sync.keep-erased": "erasure of a profile",
         "sync.detach": "people taken apart by support",
+        "sync.restrict": "use of what is known of a person, changed by support",
         "sync.allow": "people allowed to meet again by support",
         "verification.login": "login, to be verified",
         "verification.login-identity": "login with an identity token",

@@ -50,7 +50,7 @@ struct PersonExport {
     private mutating func take(user: JSONObject?) throws {
         guard let user, let id = user["userId"]?.stringValue.map({ UserID($0) }), users[id] == nil else { return }
         users[id] = user
-        let facts = Inquiry.Question(ReadFacts<FactsOf.Sync>(id: id.text))
+        let facts = Inquiry.Question(ReadFacts<FactsOf.Sync>(FactsQuery(id: id.text)))
         for row in try ask([facts])[facts]?.result(as: FactsResult.self)?.state ?? []
         where row["kind"] == "profile" && row["userId"]?.stringValue == id.text {
             if let mpid = row["mpid"]?.stringValue.flatMap({ MPID($0) }) { try add(mpid: mpid) }

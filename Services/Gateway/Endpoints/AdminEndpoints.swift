@@ -42,6 +42,7 @@ extension Endpoint {
         repair(ChangeExternalID.self, "userId", "externalId", "newExternalId"),
         repair(DetachIdentities.self, "mpid", "identities", "toMPID"),
         repair(AllowMerge.self, "mpid", "otherMPID", "identity"),
+        repair(RestrictProfile.self, "mpid", "identity", "isRestricted"),
     ]
 
     /// `identity.link.make-active.v1` is `POST /admin/v1/link/make-active`.

@@ -162,6 +162,8 @@ public enum InstallStatus: String, WireEnum {
 
 /// Why a person is not active on an install that it is on; the strongest reason.
 public enum InactiveBecause: String, WireEnum {
+    /// What is known of the person is kept and not used (`sync.restrict`).
+    case restricted
     /// The platform disabled the install, or deleted it.
     case disabled
     /// The person moved to another install.
@@ -175,16 +177,22 @@ public struct LinkResult: CommandResult {
     /// 24 lower-case hex characters.
     public var userId: UserID
     public var installId: InstallID
-    /// False when a phone keeps the person and this tablet is linked but not active (L22).
+    /// False when a phone keeps the person and this tablet is linked but not active (L22), or the person is restricted.
     public var isActive: Bool
+    /// `true` for a person who is active nowhere because of `sync.restrict`. Else absent.
+    public var isRestricted: Bool?
     public var personCreated: Bool
     /// Counts the changes of the install. Replies and events overtake each other; what has the higher version is newer.
     public var version: Int64
 
-    public init(userId: UserID, installId: InstallID, isActive: Bool, personCreated: Bool, version: Int64) {
+    public init(
+        userId: UserID, installId: InstallID, isActive: Bool, isRestricted: Bool? = nil, personCreated: Bool,
+        version: Int64
+    ) {
         self.userId = userId
         self.installId = installId
         self.isActive = isActive
+        self.isRestricted = isRestricted
         self.personCreated = personCreated
         self.version = version
     }
@@ -245,8 +253,9 @@ public struct Linked: EventMessage {
     public var externalId: ExternalID
     public var userId: UserID
     public var personCreated: Bool
-    /// The install that is active from now on; another than `installId` when a phone kept the person.
-    public var activeInstallId: InstallID
+    /// The install that is active from now on; another than `installId` when a phone kept the person, and none while the person
+    /// is restricted.
+    public var activeInstallId: InstallID?
     public var deactivatedInstallIds: [InstallID]
     /// Counts the changes of the install, see ``LinkResult/version`` (L34).
     public var version: Int64
@@ -254,7 +263,7 @@ public struct Linked: EventMessage {
     public var linkedAt: Timestamp?
 
     public init(
-        installId: InstallID, externalId: ExternalID, userId: UserID, personCreated: Bool, activeInstallId: InstallID,
+        installId: InstallID, externalId: ExternalID, userId: UserID, personCreated: Bool, activeInstallId: InstallID?,
         deactivatedInstallIds: [InstallID], version: Int64, linkedAt: Timestamp? = nil
     ) {
         self.linkedAt = linkedAt
@@ -317,6 +326,10 @@ public struct InstallStatusChanged: EventMessage {
         case unlinked
         /// The person was linked again, on another install or by `link.change-external-id` (L73).
         case relinked
+        /// What is known of the person is kept and not used from now on (L82).
+        case restricted
+        /// That is over (L83).
+        case unrestricted
     }
 
     public var installId: InstallID

@@ -69,6 +69,7 @@ public enum ReasonCode: String, WireEnum {
     case throttled = "THROTTLED"
     /// The app enforces verification, and neither the verification service nor a backend's key vouches.
     case verificationRequired = "VERIFICATION_REQUIRED"
+    case restricted = "RESTRICTED"
     /// The MPID was erased; it is never used again.
     case profileErased = "PROFILE_ERASED"
 
@@ -90,7 +91,8 @@ public enum ReasonCode: String, WireEnum {
             .installDoesNotBelongToApp, .installDeleted, .installDisabled, .installDeactivated,
             .installLinkedToOtherUser,
             .cannotLinkExistingPersonToOtherPerson, .userDisabledRemotely, .authCodeInvalid, .authCodeExpired,
-            .authCodeUsed, .appSecretInvalid, .aliasingNotProvisioned, .verificationRequired:
+            .authCodeUsed, .appSecretInvalid, .aliasingNotProvisioned, .verificationRequired,
+            .restricted:
             403
         case .installNotFound, .userNotFound, .noUser, .notFoundError: 404
         case .invalidRequest, .unknownType, .lookupError, .validationError, .aliasError, .limitExceeded: 400
@@ -164,6 +166,7 @@ public enum ReasonCode: String, WireEnum {
         case .limitExceeded: "A limit of this application was reached; nothing was changed."
         case .throttled: "Too many identity commands; try again later."
         case .verificationRequired: "This app verifies its users: log in with a user authentication token."
+        case .restricted: "What is known of this person is kept and not used (sync.restrict)."
         case .profileErased: "This profile was erased; its id is never used again."
         // Verification
         case .authTokenNotProvided: "This app asks for a user authentication token, and none was given."

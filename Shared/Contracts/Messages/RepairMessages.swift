@@ -286,6 +286,8 @@ public struct ProfileResult: CommandResult {
     public var next: String?
     /// What keeps the profile and others apart (`sync.detach`).
     public var barriers: [MergeBarrier]
+    /// What is known of it is kept and not used (`sync.restrict`).
+    public var isRestricted: Bool
     /// Lost its last identity: nobody finds it again.
     public var isOrphaned: Bool
     /// Nothing is left but the MPID (`sync.get-erasure`).
@@ -295,7 +297,7 @@ public struct ProfileResult: CommandResult {
         mpid: MPID, identities: [IdentityType.RawValue: [String]], identityCount: Int, isLoggedIn: Bool,
         firstSeen: Timestamp, lastSeen: Timestamp, aliasedSince: Timestamp?, aliasedFrom: [MPID], aliasedFromCount: Int,
         name: String?, userId: UserID?, devices: [Device], deviceCount: Int, next: String? = nil,
-        barriers: [MergeBarrier] = [], isOrphaned: Bool, isErased: Bool
+        barriers: [MergeBarrier] = [], isRestricted: Bool = false, isOrphaned: Bool, isErased: Bool
     ) {
         self.mpid = mpid
         self.identities = identities
@@ -312,6 +314,7 @@ public struct ProfileResult: CommandResult {
         self.deviceCount = deviceCount
         self.next = next
         self.barriers = barriers
+        self.isRestricted = isRestricted
         self.isOrphaned = isOrphaned
         self.isErased = isErased
     }

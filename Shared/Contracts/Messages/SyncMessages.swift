@@ -333,6 +333,8 @@ public struct AliasDropped: EventMessage {
         case detached
         /// Nobody vouched for it, and one of the two, both anonymous then, was known when its time had come (S114).
         case becameKnown = "became-known"
+        /// One of the two is restricted now that its time has come (`sync.restrict`).
+        case restricted
     }
 
     public var aliasId: AliasID

@@ -167,13 +167,16 @@ public struct SyncResult: CommandResult {
     /// Types of identities that the profile may not have since `sync.detach`, and that were left out. Absent when there are
     /// none.
     public var barred: [IdentityType]?
+    /// `true` for a profile that `sync.restrict` has restricted: nothing was learnt of it. Else absent.
+    public var isRestricted: Bool?
     /// What decided, for people and `identitybus explain`.
     public var rule: SyncRule
 
     public init(
         mpid: MPID, previousMPID: MPID? = nil, move: Int64? = nil, isLoggedIn: Bool, isEphemeral: Bool,
         matchedIdentities: [String: String] = [:], previousMismatch: Bool? = nil,
-        changeResults: [ChangeResult]? = nil, context: String? = nil, barred: [IdentityType]? = nil, rule: SyncRule
+        changeResults: [ChangeResult]? = nil, context: String? = nil, barred: [IdentityType]? = nil,
+        isRestricted: Bool? = nil, rule: SyncRule
     ) {
         self.mpid = mpid
         self.previousMPID = previousMPID
@@ -185,6 +188,7 @@ public struct SyncResult: CommandResult {
         self.changeResults = changeResults
         self.context = context
         self.barred = barred
+        self.isRestricted = isRestricted
         self.rule = rule
     }
 }
@@ -213,6 +217,8 @@ public enum SyncRule: String, WireEnum {
     /// An anonymous profile matched that may be somebody else's: in an app that enforces verification it is left alone,
     /// and the login makes a profile of its own.
     case createdBesideUnvouched = "created-beside-unvouched"
+    /// An anonymous profile matched that is restricted: it stays anonymous, and the login makes a profile of its own.
+    case createdBesideRestricted = "created-beside-restricted"
     /// A logout always makes a new profile (conversion, link), or there was no anonymous one to go back to.
     case createdForLogout = "created-for-logout"
     /// A logout went back to the device's anonymous user.

@@ -368,6 +368,8 @@ public struct UserDeactivated: EventMessage {
         case deleted
         /// The user was erased.
         case erased
+        /// What is known of the user is kept and not used (`sync.restrict`).
+        case restricted
     }
 
     public var installId: InstallID

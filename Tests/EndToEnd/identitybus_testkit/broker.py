@@ -20,9 +20,10 @@ SERVICES = tuple(_ASKED)
 
 
 def topics_of(*services: str) -> list[str]:
-    """What contracts.md calls the services' topics, without the prefix, and the topics of those whom they ask."""
+    """What contracts.md calls the services' topics, without the prefix, and the topics of those whom they ask or hear."""
     own = [f"identity.{service}.{kind}.v1" for service in services for kind in ("commands", "events", "dlq", "dlq-actions")]
     asked = [f"identity.{other}.commands.v1" for service in services for other in _ASKED.get(service, ())]
+    asked += ["identity.sync.events.v1"] if "link" in services else []
     own += [topic for topic in dict.fromkeys(asked) if topic not in own]
     return [*own, *(f"identity.replies.{service}.v1" for service in services), "identity.replies.v1"]
 

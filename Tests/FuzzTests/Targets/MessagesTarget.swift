@@ -30,7 +30,7 @@ enum MessagesTarget {
         command(ExpireLinker.self), command(ForgetUser.self), command(IdentifyUser.self), command(LogInUser.self),
         command(LogOutUser.self), command(SearchUser.self), command(ModifyIdentities.self), command(AliasUsers.self),
         command(ApplyAlias.self), command(GetDeviceUsers.self), command(EraseProfile.self),
-        command(DetachIdentities.self), command(AllowMerge.self),
+        command(DetachIdentities.self), command(AllowMerge.self), command(RestrictProfile.self),
         command(ForgetProfiles.self), command(KeepErased.self), command(VerificationLogin.self),
         command(VerificationLoginIdentity.self),
         command(VerificationLogout.self), command(VerificationCheck.self), command(VerificationUsage.self),
@@ -47,7 +47,8 @@ enum MessagesTarget {
         event(CurrentUserChanged.self), event(IdentitiesChanged.self), event(ProfileOrphaned.self),
         event(Aliased.self), event(AliasDropped.self), event(ProfileErased.self), event(CurrentUserErased.self),
         event(ValueTooCommon.self), event(ProfileDetached.self), event(MergeBarred.self),
-        event(MergeAllowed.self), event(VerificationVerified.self), event(VerificationFailed.self),
+        event(MergeAllowed.self), event(RestrictionChanged.self), event(UserRestrictionChanged.self),
+        event(VerificationVerified.self), event(VerificationFailed.self),
         event(UnverifiedObserved.self), event(SessionChanged.self), event(SessionsErased.self),
     ]
 
