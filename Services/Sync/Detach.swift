@@ -47,14 +47,15 @@ extension SyncDecider {
         draft.guardSwitched()
         let followers = devices.filter { follows($0, profile, leaving) }
         for device in followers { move(device, from: profile.mpid, to: target, &draft) }
-        tellDevices(.detached, but: Set(followers.map(\.key.id)), &draft)
+        let staying = isUnproved(by: leaving) ? draft.profile(profile.mpid) : nil
+        tellDevices(.detached, but: Set(followers.map(\.key.id)), of: staying, &draft)
         var decision = draft.decision(.noted)
         decision.changes += aliases.map { .aliasDone($0.key) }
         let users = devices.filter { $0.current == profile.mpid }
         decision.outcome = .succeeded(
             DetachResult(
                 mpid: profile.mpid, newMPID: target, moved: leaving,
-                devices: told(users, profile, to: target, decision), deviceCount: users.count))
+                devices: told(users, profile, to: target, isUnproved(by: leaving), decision), deviceCount: users.count))
         return decision
     }
 
@@ -132,6 +133,9 @@ extension SyncDecider {
         return !own.isEmpty && own.allSatisfy(leaving.contains)
     }
 
+    /// S131. Nobody here knows by which identity a session was verified. When one goes that it may have been, none counts.
+    private func isUnproved(by leaving: [Identity]) -> Bool { enforces && !settings.logins(leaving).isEmpty }
+
     private func move(_ device: DeviceRecord, from mpid: MPID, to target: MPID, _ draft: inout Draft) {
         guard let profile = draft.profile(target) else { return }
         var after = draft.device(device.key.id)
@@ -153,7 +157,7 @@ extension SyncDecider {
     /// What becomes of the devices whose user the profile was. Nothing is written for that: whoever relies on what the decision
     /// writes meets it there, and all others may as well have come later.
     private func told(
-        _ devices: [DeviceRecord], _ before: Profile, to target: MPID, _ decision: Decision
+        _ devices: [DeviceRecord], _ before: Profile, to target: MPID, _ isUnproved: Bool, _ decision: Decision
     ) -> [DetachResult.Device] {
         var after = state
         decision.changes.forEach { after.apply($0) }
@@ -163,7 +167,8 @@ extension SyncDecider {
         return sorted.prefix(Self.devicesTold).map { device in
             DetachResult.Device(
                 deviceId: device.key.id, mpid: device.current ?? target,
-                endsSession: device.current == target || isLeft, nextLogin: nextLogin(on: device, before, after))
+                endsSession: device.current == target || isLeft || isUnproved,
+                nextLogin: nextLogin(on: device, before, after))
         }
     }
 

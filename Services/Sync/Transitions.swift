@@ -151,9 +151,14 @@ extension SyncDecider {
 
     /// The other devices whose current user became known or anonymous learn of it. Their rows are written: that this is their
     /// current user was relied on (S38).
-    /// - Parameter own: the devices that the command moved; they are told by themselves.
-    func tellDevices(_ rule: SyncRule, but own: Set<DeviceID> = [], _ draft: inout Draft) {
-        let switched = draft.switched
+    /// - Parameters:
+    ///   - own: the devices that the command moved; they are told by themselves.
+    ///   - other: whose devices are told in any case.
+    func tellDevices(
+        _ rule: SyncRule, but own: Set<DeviceID> = [], of other: Profile? = nil, _ draft: inout Draft
+    ) {
+        var switched = draft.switched
+        if let other, switched[other.mpid] == nil { switched[other.mpid] = other }
         guard !switched.isEmpty else { return }
         let app = app
         let devices = state.devices.values.filter { device in

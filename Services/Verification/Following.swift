@@ -71,7 +71,7 @@ extension Session {
         guard now.number > move else { return [] }
         move = now.number
         hasLogin = now.user == .known || now.user == .erased && now.mpid == mpid
-        guard let old = mpid, old != now.mpid || now.user == .anonymous else { return [] }
+        guard let old = mpid, old != now.mpid || now.user == .anonymous || now.isDetached else { return [] }
         mpid = nil
         if shown <= moved { (state, mayFileIssues, standing) = (.anonymous, true, nil) }
         return [

@@ -88,11 +88,13 @@ import WireJSON
         producer.close(timeout: .seconds(1))
     }
 
-    private func prepare(retrying retry: (any Error) -> Bool = { _ in false }) throws {
+    private func prepare(
+        patience: Duration = .seconds(10), retrying retry: (any Error) -> Bool = { _ in false }
+    ) throws {
         var recorded = RecordedEvents<Service>(
             configuration: configuration, authenticator: Fixture.authenticator(), database: store.database,
             health: health, signals: signals, logger: log.logger)
-        recorded.patience = .milliseconds(500)
+        recorded.patience = patience
         try recorded.prepare(partitions: { $0 == Self.topic ? 2 : nil }, retrying: retry)
     }
 
@@ -119,7 +121,7 @@ import WireJSON
         try tell(["anna", "bob"])
         broker.failNext(.fetch, with: Array(repeating: KafkaError.Code.notLeader, count: 1000))
         var errors: [String] = []
-        try prepare { error in
+        try prepare(patience: .milliseconds(500)) { error in
             errors.append("\(error)")
             let unready = health.report.ready.compactMap(\.detail).joined(separator: " ")
             #expect(unready.contains("gives nothing more"), "\(unready)")

@@ -36,6 +36,8 @@ extension NaiveSyncModel {
         var left: Set<IdentityType> = []
         /// What is told of people who were taken apart.
         var repair: (any EventMessage)?
+        /// Whose sessions count no longer, because a name went by which they may have been verified.
+        var unproved: MPID?
         /// The devices that went along.
         var followers: Set<DeviceID> = []
         /// Erasures that ended.
@@ -108,7 +110,10 @@ extension NaiveSyncModel {
             guard let now, let person = person(now) else {
                 return old.map { CurrentUserErased(deviceId: id, mpid: $0, cause: cause, move: deeds.turns[id] ?? 0) }
             }
-            guard old != now || before.person(now).map(before.isKnown) != isKnown(person) else { return nil }
+            let isUnproved = old == deeds.unproved && old != nil
+            guard old != now || isUnproved || before.person(now).map(before.isKnown) != isKnown(person) else {
+                return nil
+            }
             return CurrentUserChanged(
                 deviceId: id, previousMPID: old, mpid: now, cause: cause, rule: rule ?? .named,
                 isLoggedIn: isKnown(person), isEphemeral: isEphemeral(person), move: deeds.turns[id] ?? 0)
@@ -118,7 +123,9 @@ extension NaiveSyncModel {
     /// S86: what a command was to the devices that it does not name.
     mutating func turnOthers(since before: NaiveSyncModel, now: Int64) {
         for (id, device) in devices where deeds.turns[id] == nil {
-            guard let user = person(device.current), before.person(user.mpid).map(before.isKnown) != isKnown(user)
+            guard let user = person(device.current),
+                before.devices[id]?.current == deeds.unproved && deeds.unproved != nil
+                    || before.person(user.mpid).map(before.isKnown) != isKnown(user)
             else { continue }
             devices[id]?.turn(now)
             deeds.turns[id] = devices[id]?.moved

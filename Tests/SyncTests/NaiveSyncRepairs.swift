@@ -126,12 +126,13 @@ extension NaiveSyncModel {
             let goes = !own.isEmpty && own.allSatisfy { mine in ids.contains { same($0, mine) } }
             if goes { bring(name, device, from: me.mpid, to: heir, now: now) }
         }
+        if enforces, ids.contains(where: { settings.loginIdentities.contains($0.type) }) { deeds.unproved = me.mpid }
         let isLeft = person(me.mpid).map(isKnown) != isKnown(me)
         let sorted = homes.filter(deeds.followers.contains) + homes.filter { !deeds.followers.contains($0) }
         let told = sorted.map { name in
             let goes = deeds.followers.contains(name)
             return DetachResult.Device(
-                deviceId: name, mpid: goes ? heir : me.mpid, endsSession: goes || isLeft,
+                deviceId: name, mpid: goes ? heir : me.mpid, endsSession: goes || isLeft || deeds.unproved != nil,
                 nextLogin: nextLogin(on: name, me, now: now))
         }
         return DetachResult(

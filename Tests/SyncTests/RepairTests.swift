@@ -196,6 +196,23 @@ import Testing
         #expect(told.map(\.deviceId) == ["b"] && told.first?.mpid == anna && told.first?.isLoggedIn == false)
     }
 
+    /// S131: where verification is enforced, nobody knows by which identity a session was verified.
+    @Test(arguments: [VerificationSettings.Mode.enforce, .report])
+    func sessionsEndThatMayHaveBeenVerifiedByWhatGoes(_ mode: VerificationSettings.Mode) throws {
+        let (world, anna) = try merged()
+        world.verification = VerificationSettings(mode: mode)
+        let result = try detached(["email": "bob@x"], from: anna, in: world)
+        #expect(result.devices.map(\.endsSession) == Array(repeating: mode == .enforce, count: 2))
+        let moved = told(CurrentUserChanged.self, world)
+        #expect(moved.map(\.deviceId) == (mode == .enforce ? ["a", "b"] : []))
+        #expect(moved.allSatisfy { $0.mpid == anna && $0.isLoggedIn && $0.cause == .detach })
+        // Of a device's identity nobody is verified.
+        let (other, bert) = try merged()
+        other.verification = VerificationSettings(mode: mode)
+        let phone = try detached(["device_application_stamp": "phone-b"], from: bert, in: other)
+        #expect(phone.devices.map(\.endsSession) == [true, false])
+    }
+
     /// S130.
     @Test func theMarkGoesWithTheCustomerID() throws {
         let (world, anna) = try merged()

@@ -31,12 +31,11 @@ import WireJSON
     }
 
     /// V77, also when it was heard while a login was on its way.
-    @Test(arguments: [DeviceMove.User.anonymous, .known], [true, false])
-    func aSessionEndsThatSupportTookApart(_ user: DeviceMove.User, _ isBusy: Bool) {
+    @Test(arguments: [(DeviceMove.User.anonymous, Int64(1)), (.known, 2), (.known, 1)], [true, false])
+    func aSessionEndsThatSupportTookApart(_ move: (user: DeviceMove.User, mpid: Int64), _ isBusy: Bool) {
         var world = signedIn()
         let berta = isBusy ? world.vouched("berta") : nil
-        let to: Int64 = user == .known ? 2 : 1
-        let moved = world.moved(12, to: to, user, isDetached: true)
+        let moved = world.moved(12, to: move.mpid, move.user, isDetached: true)
         let told = berta.map { world.answer($0, .rejected, reason: .throttled).told } ?? moved.told
         #expect(told == ["session ended detached anonymous 1"] && moved.told == (isBusy ? [] : told))
         #expect(DeviceMove(event(.detach)).isDetached && !DeviceMove(event(.login)).isDetached)

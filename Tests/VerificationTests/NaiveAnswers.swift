@@ -44,7 +44,7 @@ extension NaiveSessions {
         // Their session is ended by whoever erases them.
         case .erased: if user != news.mpid { device.hasLogin = false }
         }
-        guard let user, news.user == .anonymous || news.mpid != user else { return }
+        guard let user, news.user == .anonymous || news.mpid != user || news.isDetached else { return }
         // V72.
         for place in device.turns.indices where device.turns[place].kind == .login {
             device.turns[place] = Turn(number: device.turns[place].number, kind: .logout)
