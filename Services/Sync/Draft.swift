@@ -303,6 +303,9 @@ struct Draft: IdentityIndex {
 
     /// S141. Who is restricted comes first: a user whose mark moves to another restricted profile stays so.
     private var restrictions: [UserRestrictionChanged] {
+        // Hardly anybody is.
+        guard profiles.values.contains(where: { $0.isRestricted || state.profile(app, $0.mpid)?.isRestricted == true })
+        else { return [] }
         let changed = profiles.values.sorted { $0.mpid < $1.mpid }.flatMap { profile -> [UserRestrictionChanged] in
             let (before, after) = (state.profile(app, profile.mpid), settled(profile))
             guard let at = after.changesRestrictedUser(since: before, now: now) else { return [] }

@@ -105,7 +105,7 @@ def test_for_people_it_is_the_same_document(family: Family) -> None:
     shown = subprocess.run(
         [binary("identitybus"), "export", f"--app={APP}", f"--mpid={bob.mpid}"], env=environment, capture_output=True,
         text=True, timeout=60)
-    assert shown.returncode == 0 and shown.stdout.count("\\n") > 20
+    assert shown.returncode == 0 and shown.stdout.count("\n") > 20
     assert json.loads(shown.stdout) | {"exportedAt": ""} == line | {"exportedAt": ""}
 
 

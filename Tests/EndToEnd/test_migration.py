@@ -202,7 +202,7 @@ def new() -> list[Command]:
 
 def explained(deployment: Deployment, kept: Kept) -> None:
     answer = subprocess.run(
-        [binary("identitybus"), "explain", f"--app={APP}", "--", kept.names["ada-phone"]],
+        [binary("identitybus"), "explain", f"--app={APP}", "--verbose", "--", kept.names["ada-phone"]],
         env=clean_environment() | deployment.environment(), capture_output=True, text=True, timeout=60)
     assert answer.returncode == 0, answer.stderr
     for part in (*(kept.names[name] for name in ("ada", "ada-user", "ada-tablet", "ada-mpid")), "link.request  succeeded"):

@@ -189,7 +189,7 @@ def test_facts_say_so_and_an_erasure_ends_it(at: Desk) -> None:
     explained = subprocess.run(
         [binary("identitybus"), "explain", "--app=desk", "--key-id=desk-support", "--", user["userId"]],
         env=environment, capture_output=True, text=True, timeout=60)
-    assert f"user {user['userId']} is external id " in explained.stdout, explained
+    assert f"user {user['userId']} has external id " in explained.stdout, explained
     assert explained.stdout.split("HOW IT CAME")[0].count(", restricted") == 2, explained.stdout
     erase = Command("sync.erase-profile", {"mpid": mpid, "persons": "none"}, mpid, app="desk", signer="desk-backend")
     assert bus.settle(erase)["status"] == "succeeded"

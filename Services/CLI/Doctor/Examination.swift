@@ -43,16 +43,20 @@ struct Examination {
         var report = DoctorReport(findings: [])
         for (part, found) in zip(parts, results) {
             report.heads[part.section] = part.head
-            findings += found ?? Self.unanswered(part.section)
+            findings += found ?? Self.unanswered(part)
         }
         report.findings = CheckID.allCases.flatMap { id in findings.filter { $0.id == id } }
         return report
     }
 
-    private static func unanswered(_ section: CheckID.Section) -> [Finding] {
-        let first = section.checks[0]
-        return [Finding.fail(first, "no answer within \(limit.components.seconds) s", cause: "timed-out")]
-            .taking(limit).skippingRest(of: section, needs: "an answer")
+    private static func unanswered(_ part: Part) -> [Finding] {
+        let first = part.section.checks[0]
+        return [
+            Finding.fail(
+                first, "no answer within \(limit.components.seconds) s", subject: part.head,
+                fix: "Is it there, and does it run? Nothing that was asked there was answered.", cause: "timed-out")
+        ]
+        .taking(limit).skippingRest(of: part.section, needs: "an answer")
     }
 
     private func parts(_ settings: ConfigurationExamination) -> [Part] {

@@ -96,8 +96,20 @@ struct KafkaExamination: Sendable {
             fix: isOurs ? "Have another one issued, and put it there." : "Who runs that server renews it.")
     }
 
+    /// A port that closes each connection looks like one that wants TLS, to who speaks none. It does not speak TLS either.
+    private func told(_ error: KafkaError) -> KafkaError {
+        guard let failure = error.failure, failure.cause == .plainToTLS else { return error }
+        var other = configuration.kafka
+        other.common["security.protocol"] = other.signsIn ? "sasl_ssl" : "ssl"
+        other.common["enable.ssl.certificate.verification"] = "false"
+        let met = BrokersAlone(other, [failure.address]).failures.first?.failure.cause
+        guard let met, [.closed, .handshakeEnded].contains(met) else { return error }
+        return KafkaError(code: error.code, failure: BrokerFailure(.closed, at: failure.address))
+    }
+
     /// What fails, and before it what is well.
     private func refusal(_ error: KafkaError, _ access: KafkaAccess) -> [Finding] {
+        let error = told(error)
         guard let failure = error.failure else { return [.fail(.kafkaReachable, "\(error)")] }
         let id = failure.cause.check
         let problem = access.problem(error)

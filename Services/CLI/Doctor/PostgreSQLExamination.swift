@@ -177,7 +177,12 @@ struct PostgreSQLExamination: Sendable {
         }
         let results = SideBySide(works).results(by: .now + .seconds(8))
         var found = zip(services, results).flatMap { service, result in
-            result ?? [.fail(.databaseReachable, "no answer about \(schemas)\(service.name)", cause: "timed-out")]
+            result
+                ?? [
+                    .fail(
+                        .databaseReachable, "no answer about \(schemas)\(service.name)", subject: place,
+                        fix: "Does PostgreSQL run there? Its address is from DATABASE_URL.", cause: "timed-out")
+                ]
         }
         for id in [CheckID.databaseSchema, .databaseRights] {
             found = Self.together(found, id) + found.filter { $0.id != id || $0.level != .ok }

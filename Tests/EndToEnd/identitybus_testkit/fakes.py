@@ -60,6 +60,10 @@ def silent(client: socket.socket) -> None:
         pass
 
 
+def shut(client: socket.socket) -> None:
+    """As a load balancer does that has nobody behind it."""
+
+
 def plain(client: socket.socket) -> None:
     client.recv(65_536)
     client.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
