@@ -86,6 +86,55 @@ import WireJSON
         }
     }
 
+    /// An erasure was decided before the link then, and is behind it in the log: somebody has the external id still. Who was told
+    /// of later has it later.
+    @Test(arguments: [
+        (Int64(1), false, Int64(2), true), (2, false, 1, false), (1, true, 1, true), (1, false, 1, true),
+    ])
+    func theExternalIDGoesToWhomItWentToLast(
+        _ ownersFirst: Int64, _ isOwnerErased: Bool, _ othersFirst: Int64, _ goes: Bool
+    ) {
+        var state = LinkState(
+            installs: [Fixture.install("i1"), Fixture.install("i2", of: Fixture.userID)],
+            persons: [Fixture.person(Fixture.userID, "anna")])
+        state.recordedLives = [
+            Fixture.userID: RecordedLife(first: ownersFirst, isErased: isOwnerErased),
+            other: RecordedLife(first: othersFirst, isErased: false),
+        ]
+        for command in [Fixture.request("i1", "anna"), establish] {
+            let after = state.after(decided(command, linked(other), state))
+            #expect(after.person(app: "demo", externalID: "anna")?.userID == (goes ? other : Fixture.userID))
+            #expect(after.install("i1")?.userID == other && after.install("i2")?.userID == Fixture.userID)
+        }
+    }
+
+    /// It was linked so already, or refused without a word: whoever was there is erased before it in the log.
+    @Test func aLinkThatToldNothingMakesNobody() {
+        var state = LinkState(installs: [Fixture.install("i1")])
+        state.load([], since: 0)
+        for command in [Fixture.request("i1", "anna"), establish] {
+            let decision = decided(command, nil, state)
+            #expect(decision.answer == .rejected(.userErased))
+            #expect(state.after(decision).person(app: "demo", externalID: "anna") == nil)
+            // Nobody knows what was told before the events that are kept.
+            var later = state
+            later.load([], since: 1)
+            #expect(later.after(decided(command, nil, later)).person(app: "demo", externalID: "anna") != nil)
+        }
+    }
+
+    /// The link that was decided after the registration is before it in the log.
+    @Test(arguments: [false, true]) func aRegistrationFindsWhomItMade(_ isElsewhere: Bool) {
+        let own = Fixture.context(id: "c1").newUserID
+        let elsewhere = isElsewhere ? [Fixture.install("i2", of: own)] : []
+        let state = LinkState(installs: elsewhere, persons: [Fixture.person(own, "anna")])
+        let register = LinkCommand.registerInstall(
+            RegisterInstall(installId: "i1", device: Fixture.phone, user: .new))
+        let after = state.after(decided(register, nil, state))
+        #expect(after.install("i1")?.userID == own && after.install("i1")?.isActive == !isElsewhere)
+        #expect(decided(register, nil, state, isPast: false).answer == .rejected(.idReused))
+    }
+
     @Test func nothingElseIsDecidedByIt() {
         let state = LinkState(installs: [Fixture.install("i1")])
         let request = Fixture.request("i1", "anna")
