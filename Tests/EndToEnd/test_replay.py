@@ -252,7 +252,8 @@ def test_users_are_who_they_were_though_link_lagged(make_world: Callable[[str], 
     world.stop()
     world.start(BATCH_SIZE="20")
     bus, link = world.deployment.bus, world.services[SERVICES.index("link")]
-    hot, *others = world.deployment.broker.partitions(bus.commands)
+    # As many as there are installs, whatever the topic has.
+    hot, *others = world.deployment.broker.partitions(bus.commands)[:4]
     erased = []
 
     def ask(install: str, name: str, partition: int) -> Command:
