@@ -53,7 +53,7 @@ struct Examination {
         let first = part.section.checks[0]
         return [
             Finding.fail(
-                first, "no answer within \(limit.components.seconds) s", subject: part.head,
+                first, "\(part.head): no answer within \(limit.components.seconds) s", subject: part.head,
                 fix: "Is it there, and does it run? Nothing that was asked there was answered.", cause: "timed-out")
         ]
         .taking(limit).skippingRest(of: part.section, needs: "an answer")

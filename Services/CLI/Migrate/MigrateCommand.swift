@@ -122,6 +122,10 @@ struct MigrateCommand: ParsableCommand {
                 throw Problem(.noRight, "\(error.message).", "Run this as the owner of the database.")
             } catch let error as StorageError where error.isAboutTables {
                 throw Self.changed(service.name, error.message)
+            } catch let error as StorageError where error.sqlState == "55P03" {
+                throw Problem(
+                    .away, "the store of \(service.name) is locked by another session: \(error.message)",
+                    "Wait for it, or end it: pg_locks and pg_stat_activity show which.")
             }
         }
         guard !found.isEmpty else { throw stores.missing("no store") }
