@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Apps
+import ArgumentParser
 import Contracts
 import Crypto
 import Foundation
@@ -8,6 +9,41 @@ import Messaging
 import Runtime
 import Supervision
 import WireJSON
+
+/// The options of the commands that ask about people.
+struct InquiryOptions: ParsableArguments {
+    @Option(help: "The app.")
+    var app: AppID
+
+    @Option(
+        help: """
+            The API key to ask with. Default: the app's first one with the scope `support`, else `internal`, which signs as \
+            the services do.
+            """)
+    var keyId: KeyID?
+
+    @Option(
+        parsing: .unconditional, help: "Seconds to wait for each of the services' answers.", transform: parsedSeconds)
+    var wait = 10.0
+
+    @OptionGroup var deployment: Deployment
+
+    /// - Throws: `Problem`, also for an app that there is not: a mistyped one is no unknown person.
+    func inquiry(unless stop: @escaping () -> Bool) throws -> Inquiry {
+        try deployment.refuseUnknown(app)
+        return try Inquiry(
+            deployment, app: app, keyID: keyId ?? deployment.supportKey(of: app), patience: .seconds(wait), unless: stop
+        )
+    }
+
+    /// - Parameter consequence: what that means for what is told.
+    func unanswered(_ services: Set<String>, _ consequence: String) -> Problem {
+        Problem(
+            .unanswered,
+            "no answer within \(wait.formatted()) s from: \(services.sorted().joined(separator: ", ")). \(consequence)",
+            "Do they run? identitybus doctor")
+    }
+}
 
 /// Asks services about people, over Kafka.
 final class Inquiry {
@@ -98,16 +134,12 @@ final class Inquiry {
         return found
     }
 
-    /// The answer to a question that found somebody.
-    /// - Throws: `Problem` for a refusal.
-    static func result(_ reply: ReceivedReply, to question: Question) throws -> JSONValue {
-        guard reply.status == .succeeded, let result = reply.result else {
-            throw Problem(
-                .refused,
-                "the \(question.service) service refused: \(reply.reason ?? "?")\(reply.message.map { ", \($0)" } ?? "")",
-                "A key with the scope `support` may ask: --key-id")
-        }
-        return result
+    /// - Parameter advice: what to do beside asking with another key.
+    static func refusal(_ reply: ReceivedReply, of question: Question, _ advice: String = "") -> Problem {
+        Problem(
+            .refused,
+            "the \(question.service) service refused: \(reply.reason ?? "?")\(reply.message.map { ", \($0)" } ?? "")",
+            "A key with the scope `support` may ask: --key-id\(advice)")
     }
 
     /// - Returns: `nil` when the service has no topic, so that nobody is there to ask.

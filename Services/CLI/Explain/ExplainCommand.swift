@@ -23,16 +23,6 @@ struct ExplainCommand: ParsableCommand {
     @Argument(help: "The id.")
     var id: String
 
-    @Option(help: "The app.")
-    var app: AppID
-
-    @Option(
-        help: """
-            The API key to ask with. Default: the app's first one with the scope `support`, else `internal`, which signs as \
-            the services do.
-            """)
-    var keyId: KeyID?
-
     @Option(
         help: """
             Of a command's id: the source that it was sent with. Default: those of the gateway and `identitybus send`.
@@ -41,10 +31,6 @@ struct ExplainCommand: ParsableCommand {
 
     @Option(parsing: .unconditional, help: "How many decisions to show, the newest ones.", transform: parsedCount)
     var limit = 50
-
-    @Option(
-        parsing: .unconditional, help: "Seconds to wait for each of the services' answers.", transform: parsedSeconds)
-    var wait = 10.0
 
     @Flag(help: "Print one JSON line for each row and each decision.")
     var json = false
@@ -57,7 +43,9 @@ struct ExplainCommand: ParsableCommand {
             """)
     var verbose = false
 
-    @OptionGroup var deployment: Deployment
+    @OptionGroup var asking: InquiryOptions
+
+    private var app: AppID { asking.app }
 
     func validate() throws {
         do throws(Rejection) {
@@ -68,12 +56,8 @@ struct ExplainCommand: ParsableCommand {
     }
 
     func run() throws {
-        // A mistyped app is no unknown id.
-        try deployment.refuseUnknown(app)
         let interruption = Interruption()
-        let inquiry = try Inquiry(
-            deployment, app: app, keyID: keyId ?? deployment.supportKey(of: app), patience: .seconds(wait)
-        ) { interruption.isRequested }
+        let inquiry = try asking.inquiry { interruption.isRequested }
         defer { inquiry.close() }
         var walk = IdentityWalk(limit: limit)
         try walk.start(from: id, source: source, inquiry)
@@ -84,14 +68,7 @@ struct ExplainCommand: ParsableCommand {
                     + "identitybus dlq list --app \(app) --each")
         }
         if json { tellPrograms(walk) } else { tellPeople(walk) }
-        guard walk.silent.isEmpty else { throw silence(walk) }
-    }
-
-    private func silence(_ walk: IdentityWalk) -> Problem {
-        let names = walk.silent.sorted().joined(separator: ", ")
-        return Problem(
-            .unanswered, "no answer within \(wait.formatted()) s from: \(names). What they know is missing.",
-            "Do they run? identitybus doctor")
+        guard walk.silent.isEmpty else { throw asking.unanswered(walk.silent, "What they know is missing.") }
     }
 
     private func tellPeople(_ walk: IdentityWalk) {

@@ -59,7 +59,9 @@ struct IdentityWalk {
                         silent.insert(asked.service)
                         continue
                     }
-                    _ = try Inquiry.result(reply, to: asked.question)
+                    guard reply.status == .succeeded, reply.result != nil else {
+                        throw Inquiry.refusal(reply, of: asked.question)
+                    }
                     guard let answer = reply.result(as: FactsResult.self) else { continue }
                     ids += take(answer, of: asked.service)
                     guard let page = answer.next else { continue }

@@ -28,42 +28,23 @@ struct ExportCommand: ParsableCommand {
     @Option(help: "The MPID of a profile of the person.")
     var mpid: String?
 
-    @Option(help: "The app.")
-    var app: AppID
-
-    @Option(
-        help: """
-            The API key to ask with. Default: the app's first one with the scope `support`, else `internal`, which signs as \
-            the services do.
-            """)
-    var keyId: KeyID?
-
-    @Option(
-        parsing: .unconditional, help: "Seconds to wait for each of the services' answers.", transform: parsedSeconds)
-    var wait = 10.0
-
     @Flag(help: "Print the document on one line.")
     var json = false
 
-    @OptionGroup var deployment: Deployment
+    @OptionGroup var asking: InquiryOptions
+
+    private var app: AppID { asking.app }
 
     func run() throws {
         try checkWhom()
-        try deployment.refuseUnknown(app)
         let interruption = Interruption()
-        let inquiry = try Inquiry(
-            deployment, app: app, keyID: keyId ?? deployment.supportKey(of: app), patience: .seconds(wait)
-        ) { interruption.isRequested }
+        let inquiry = try asking.inquiry { interruption.isRequested }
         defer { inquiry.close() }
         var person = PersonExport(app: app) { questions in
             let answers = try inquiry.ask(questions)
             let silent = Set(questions.filter { answers[$0] == nil }.map(\.service))
             guard silent.isEmpty else {
-                throw Problem(
-                    .unanswered,
-                    "no answer within \(wait.formatted()) s from: \(silent.sorted().joined(separator: ", ")). "
-                        + "A document without their part would not be whole.",
-                    "Do they run? identitybus doctor")
+                throw asking.unanswered(silent, "A document without their part would not be whole.")
             }
             return answers
         }

@@ -99,10 +99,7 @@ struct PersonExport {
         if let reason = reply.reason.flatMap({ ReasonCode(rawValue: $0) }), [404, 410].contains(reason.httpStatus) {
             return nil
         }
-        throw Problem(
-            .refused,
-            "the \(question.service) service refused: \(reply.reason ?? "?")\(reply.message.map { ", \($0)" } ?? "")",
-            "A key with the scope `support` may ask: --key-id. Who is not found for certain is named by --mpid.")
+        throw Inquiry.refusal(reply, of: question, ". Who is not found for certain is named by --mpid.")
     }
 
     // The document
