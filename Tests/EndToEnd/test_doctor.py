@@ -23,7 +23,7 @@ from confluent_kafka.admin import AdminClient
 
 from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.doctors import LONGEST, Report, causes, doctor, is_defect, is_sound, sight, sqlite_rows
-from identitybus_testkit.fakes import Authority, FakeBroker, Refusing, Talk, free_port, plain, shut, silent, tls
+from identitybus_testkit.fakes import Authority, FakeBroker, Refusing, Talk, free_port, plain, shut, shut_unread, silent, tls
 from identitybus_testkit.places import REPOSITORY
 from identitybus_testkit.secrets import INTERNAL_KEY
 from identitybus_testkit.up import Up, tool
@@ -125,6 +125,7 @@ def kafka_defects(authority: Authority, other: Authority) -> dict[str, Defect]:
             tls(*good), OVER_TLS, certificate, "unknown-ca",
             "no known authority.* issued by authority of the tests"),
         "closing": Defect(shut, {}, reachable, "closed", "closed"),
+        "closing unread": Defect(shut_unread, {}, reachable, "closed", "closed"),
         "wrong host": Defect(
             tls(*authority.issue("other.example")), known, certificate, "wrong-host-name",
             "another host name.* It is other.example"),
@@ -153,7 +154,7 @@ def kafka_defects(authority: Authority, other: Authority) -> dict[str, Defect]:
     }
 
 
-KAFKA = ("name", "refused", "silent", "closing", "no Kafka", "TLS to plain", "plain to TLS", "unknown authority", "wrong host", "expired",
+KAFKA = ("name", "refused", "silent", "closing", "closing unread", "no Kafka", "TLS to plain", "plain to TLS", "unknown authority", "wrong host", "expired",
          "client certificate wanted", "client certificate wanted, TLS 1.2", "client certificate refused",
          "client certificate over", "told address",
          "wrong mechanism", "wrong credentials", "wants signing in", "no right")

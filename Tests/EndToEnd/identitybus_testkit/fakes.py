@@ -64,6 +64,11 @@ def shut(client: socket.socket) -> None:
     """As a load balancer does that has nobody behind it."""
 
 
+def shut_unread(client: socket.socket) -> None:
+    """The same, when the client has spoken already: what is not read resets the connection."""
+    client.recv(1, socket.MSG_PEEK)
+
+
 def plain(client: socket.socket) -> None:
     client.recv(65_536)
     client.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
