@@ -170,7 +170,7 @@ let package = Package(
 
         // Tests mirror the folders above; Tests/EndToEnd is Python (docs/decisions/0006).
         .target(
-            name: "TestKit", dependencies: ["Contracts", "Runtime", "Storage", "WireJSON", logging],
+            name: "TestKit", dependencies: ["Apps", "Contracts", "Runtime", "Storage", "WireJSON", logging],
             path: "Tests/TestKit", swiftSettings: strict),
         // docs/simulation.md.
         .target(

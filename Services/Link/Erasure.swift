@@ -153,8 +153,9 @@ extension LinkDecider {
     /// L39, L42.
     func erase(_ command: EraseUser) throws(Rejection) -> Decision {
         // Another app's user is not found, rather than refused: its existence is nobody else's business.
-        guard let person = state.person(userID: command.userId) ?? erasedOnce().first, person.app == app.id
-        else { throw Rejection(.userNotFound) }
+        guard let person = state.person(userID: command.userId), person.app == app.id else {
+            throw Rejection(.userNotFound)
+        }
         var erasure = erasure(of: person, at: moment)
         if person.isErased, erasure.isOver, erasure.sync != .untold {
             return Decision(.succeeded(erasure.certificate))
@@ -173,9 +174,7 @@ extension LinkDecider {
     func forget(_ command: ForgetPerson) throws(Rejection) -> Decision {
         // The moment of what made the sync service ask.
         let moment = command.erasedAt ?? moment
-        let found = persons(command, at: moment)
-        let gone = erasedOnce(but: Set(found.map(\.userID)))
-        let erasures = (found + gone).map { (person: $0, erasure: erasure(of: $0, at: moment)) }
+        let erasures = persons(command, at: moment).map { (person: $0, erasure: erasure(of: $0, at: moment)) }
         let begun = erasures.enumerated().filter { $0.element.erasure.user != .done }
         guard !begun.isEmpty else { return Decision(.succeeded(certificate(erasures.map(\.erasure)))) }
         var decision = Decision(.pending(nil))

@@ -19,10 +19,8 @@ extension LinkDecider {
             guard userID == context.newUserID else { throw Rejection(.userAlreadyExists) }
             return registered(install, known, isNews: isNews)
         }
-        let made = madeOnce
-        let person = if let made { made } else { try newPerson() }
-        let isElsewhere = made != nil && state.installs(of: person.userID).contains(where: \.isActive)
-        install = install.with(person.userID, isElsewhere ? .deactivated : .active, isNew: true)
+        let person = try newPerson()
+        install = install.with(person.userID, .active, isNew: true)
         install.personSince = context.moment.milliseconds
         install.turn = context.moment
         return registered(install, known, isNews: true, [.person(person)])

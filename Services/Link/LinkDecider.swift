@@ -23,7 +23,6 @@ public struct LinkDecider {
     /// The door. Rules refuse by throwing; what a refusal tells is known here alone.
     public func decide(_ command: LinkCommand) -> Decision {
         do throws(Rejection) {
-            if let reason = recordedLink(command)?.reason { throw Rejection(reason) }  // L80
             return try rule(command)
         } catch {
             let refused = command.linkedInstallID.map { LinkRefused(installId: $0, reason: error.reason) }  // L16
@@ -83,8 +82,8 @@ public struct LinkDecider {
 
     /// A person with the command's own user id, which is never given twice: it is taken only when a command is replayed
     /// that the inbox has forgotten. If its user was erased since, the erasure stands (L37).
-    func newPerson(_ userID: UserID? = nil) throws(Rejection) -> Person {
-        let userID = userID ?? context.newUserID
+    func newPerson() throws(Rejection) -> Person {
+        let userID = context.newUserID
         if let taken = state.person(userID: userID) {
             throw Rejection(taken.isErased ? .userErased : .idReused)
         }
@@ -156,11 +155,6 @@ extension LinkDecider {
         _ install: Install, to externalID: ExternalID, by way: Way
     ) throws(Rejection) -> Decision {
         let owner = state.person(app: app.id, externalID: externalID)
-        let isLinked = person(on: install)?.isLinked(to: externalID) == true
-        if changedNothingOnce, !isLinked { return Decision(.rejected(Rejection(.userErased))) }  // L80
-        if let userID = recordedUserID, userID != ruled(install, owner, externalID, by: way) {
-            return try relink(install, to: externalID, of: userID)  // L80
-        }
         if owner == nil { try checkHold(of: externalID) }  // L66
         switch person(on: install) {
         case let person? where person.isLinked(to: externalID):
@@ -174,18 +168,7 @@ extension LinkDecider {
             return try elect(install, for: person, externalID)  // L14
         case nil:
             if let owner { return try elect(install, for: owner, externalID) }  // L11, L13
-            if let person = recordedPerson() { return try elect(install, for: person, externalID) }  // L80
-            return try elect(install, for: newPerson(recordedUserID), externalID)  // L12
-        }
-    }
-
-    /// Whose the install would be by the rules, of all who may be the one of then; `nil` where they refuse.
-    private func ruled(_ install: Install, _ owner: Person?, _ externalID: ExternalID, by way: Way) -> UserID? {
-        switch person(on: install) {
-        case let person? where person.isLinked(to: externalID): person.userID
-        case let person?: person.externalID == nil && owner == nil && way == .request ? person.userID : nil
-        case nil:
-            owner?.userID ?? recordedUserID.flatMap { state.person(userID: $0)?.isErased == true ? nil : $0 }
+            return try elect(install, for: newPerson(), externalID)  // L12
         }
     }
 

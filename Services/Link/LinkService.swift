@@ -32,19 +32,9 @@ public struct LinkService: CommandService {
         .reply(from: ["user", "sync"]) { .answered(ForgetAnswer($0)) },
     ]
 
-    public static let recordedEvents: Set<String> = [Linked.type, LinkRefused.type, UserErased.type]
-
     private let lateLinks = LateLinkLog()
 
     public init() {}
-
-    public static func keep(_ events: [RecordedEvent], in transaction: any SQLTransaction) throws {
-        try LinkStore(transaction: transaction).keep(events.compactMap(RecordedOutcome.init))
-    }
-
-    public static func forgetRecorded(in transaction: any SQLTransaction) throws {
-        try LinkStore(transaction: transaction).forgetRecorded()
-    }
 
     public func ids(in command: LinkCommand) -> [String] {
         [command.installID?.text, command.userID?.text].compactMap(\.self) + command.externalIDs.map(\.text)
@@ -67,7 +57,6 @@ public struct LinkService: CommandService {
                     commands.flatMap { command, context in
                         command.externalIDs.map { Scoped(app: context.app.id, id: $0) }
                     })))
-        try loadRecorded(commands, store, &state)
         try loadHolds(commands, store, &state)
         try loadErasures(commands, store, &state)
         let touchesAll =
@@ -78,7 +67,6 @@ public struct LinkService: CommandService {
         userIDs.formUnion(state.installs.values.compactMap { $0.userID })
         userIDs.formUnion(
             commands.filter { mayCreatePerson($0, state, freed: freesExternalIDs) }.map { $0.1.newUserID })
-        userIDs.formUnion(state.recorded.values.compactMap(\.userID))
         state.load(try store.persons(userIDs: userIDs.subtracting(state.persons.keys)))
         if commands.contains(where: { $0.0.changesExternalID }) {
             // What is given up may have been held before, until that was over.
@@ -88,10 +76,6 @@ public struct LinkService: CommandService {
             state.load(try store.holds(Set(names)))
         }
         let persons = Set(state.persons.keys)
-        if !state.recorded.isEmpty {
-            let told = persons.union(state.recorded.values.compactMap(\.userID))
-            state.recordedLives = try store.recordedLives(told)
-        }
         // Who is linked again is linked everywhere (L73).
         let unlinked = Set(state.persons.values.filter { $0.externalID == nil && !$0.isErased }.map(\.userID))
         let whole = touchesAll ? persons : unlinked
@@ -104,17 +88,6 @@ public struct LinkService: CommandService {
         }
         state.load(try store.installs(ids: Set(unknown)))
         return state
-    }
-
-    /// What became once of links and erasures that a replay decides again.
-    private func loadRecorded(
-        _ commands: [(LinkCommand, DecisionContext)], _ store: LinkStore, _ state: inout LinkState
-    ) throws {
-        let past = commands.filter { $0.1.isPast && ($0.0.linkedInstallID != nil || $0.0.erases) }
-        guard !past.isEmpty else { return }
-        state.load(
-            try store.recorded(Set(past.flatMap { RecordedOutcome.events(of: $0.1.command) })),
-            since: try store.recordedSince())
     }
 
     /// External ids that were changed: nobody has them, as it seems. And those of whoever is erased.

@@ -23,12 +23,6 @@ public struct LinkState: ServiceState, Sendable {
     /// By user id.
     private(set) var erasures = Table<Erasure>()
     private(set) var holds = Table<Hold>()
-    /// What the events of the past say, by their ids.
-    private(set) var recorded: [CommandID: RecordedOutcome] = [:]
-    /// Since when events of the past are kept, in milliseconds; `nil` when none is.
-    private(set) var recordedSince: Int64?
-    /// What is told of the persons.
-    var recordedLives: [UserID: RecordedLife] = [:]
 
     /// By external id.
     private var userIDs: [Scoped<ExternalID>: UserID] = [:]
@@ -96,11 +90,6 @@ public struct LinkState: ServiceState, Sendable {
     }
 
     mutating func load(_ rows: [Hold]) { rows.forEach { holds.load($0) } }
-
-    mutating func load(_ rows: [RecordedOutcome], since: Int64?) {
-        for row in rows { recorded[row.event] = row }
-        recordedSince = since
-    }
 
     /// An install's decisions are its person's too: of the one that it has, and of the one that it had.
     public mutating func chain(_ change: Change, _ chain: inout DecisionChain) {
@@ -249,10 +238,6 @@ public struct LinkStore {
                 """,
                 "CREATE INDEX erasures_of_user_forward ON erasures (user_forward)",
                 "CREATE INDEX erasures_of_sync_forward ON erasures (sync_forward)",
-                // Of a replay, and empty otherwise.
-                "CREATE TABLE recorded (event_id TEXT NOT NULL PRIMARY KEY, user_id TEXT, reason TEXT, told_at BIGINT)",
-                "CREATE INDEX recorded_told_at ON recorded (told_at)",
-                "CREATE INDEX recorded_user_id ON recorded (user_id, told_at)",
             ])
     ]
 

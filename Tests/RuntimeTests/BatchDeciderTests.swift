@@ -75,6 +75,29 @@ import WireJSON
         }
     }
 
+    /// It was logged in the first millisecond of 1970. Where it is told when it was decided, that time counts.
+    @Test func aCommandOfThePastIsDecidedByTheTimeOfItsDecision() throws {
+        let expiry = Timestamp(milliseconds: 500)
+        for (decidedAt, outcome) in [(Int64?.none, "succeeded"), (499, "succeeded"), (500, "expired")] {
+            let id = "c\(decidedAt ?? 0)"
+            let key = CommandKey(app: "demo", source: "test", id: CommandID(id))
+            let told = decidedAt.map {
+                DecisionTimes.Row(message: DerivedID.message(of: key, index: 0), decidedAt: $0)
+            }
+            try store.database.transaction { try DecisionTimes.keep(told.map { [$0] } ?? [], in: $0) }
+            let record = try put("a", id: id, offset: decidedAt ?? 0) { $0.expiryTime = expiry.rfc3339 }
+            let entries = try decide([record], pastEnd: Timestamp(milliseconds: 1000))
+            #expect(entries.map(\.outcome.rawValue) == [outcome])
+        }
+    }
+
+    /// A dry run leaves the id to another command.
+    @Test func whatTakesNoIDHasNoTimeOfItsOwn() throws {
+        let record = try put("a", id: "c1", offset: 0) { $0.dryRun = "true" }
+        #expect(reader.read(record, now: Fixture.now).accepted?.keyOnce == nil)
+        #expect(reader.read(try put("a", id: "c1", offset: 0), now: Fixture.now).accepted?.keyOnce != nil)
+    }
+
     @Test func eventsComeFirstThenTheReplyWithIDsByPlace() throws {
         let record = try put("a", id: "c1", offset: 0) {
             $0.correlationID = "c0"

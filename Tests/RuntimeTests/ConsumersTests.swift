@@ -185,6 +185,17 @@ import Testing
         #expect(try consumers.poll(limit: 10, timeout: .milliseconds(1)).map(\.timestampMs) == [2, 3])
     }
 
+    /// It is decided at one time, and so a replay puts it in this order.
+    @Test func aBatchIsInTheOrderOfItsPartitions() throws {
+        let members = [Past("replies", [1, 2]), Past("commands", [3, 4])]
+        let consumers = Consumers(
+            members.map { Consumers.Source(topic: $0.place.topic, group: $0.place.topic) },
+            make: { source in members.first { $0.place.topic == source.topic } ?? members[0] }, wait: { _ in })
+        try consumers.join()
+        for member in members { member.isJoined = true }
+        #expect(try consumers.poll(limit: 10, timeout: .zero).map(\.timestampMs) == [3, 4, 1, 2])
+    }
+
     @Test func afterAReplayTopicsHaveTheirSharesAgain() throws {
         let members = [Past("commands", [1]), Past("replies", [2])]
         let consumers = try consumers(members)

@@ -184,6 +184,27 @@ import WireJSON
         #expect(loop.replies == values.count)
     }
 
+    /// Partition 0 was behind then. Of v3 nothing is told.
+    @Test func aReplayIsDecidedInTheOrderOfItsDecisions() throws {
+        let decidedAt: [String: Int64] = ["v1": 500, "v2": 20, "v4": 600, "v5": 550]
+        let store = try ManualLoop.store { transaction in
+            let messages = decidedAt.map { value, time in
+                DecisionTimes.Row(
+                    message: DerivedID.message(
+                        of: CommandKey(app: "demo", source: "test", id: CommandID("of-\(value)")),
+                        index: value == "v2" ? 3 : 0),
+                    decidedAt: time)
+            }
+            try DecisionTimes.keep(messages, in: transaction)
+        }
+        let service = FakeService()
+        let loop = try ManualLoop(
+            service, on: store, partitions: 2, assigned: 2, replayingUntil: Timestamp(milliseconds: 1000))
+        try loop.log([["v1", "v4"], ["v2", "v3", "v5"]], at: { Int64($0.dropFirst()) ?? 0 })
+        try loop.turn(30)
+        #expect(decided(service) == ["v2", "v3", "v1", "v5", "v4"])
+    }
+
     /// A log that was made anew has grown past the position when it is asked where it ends.
     @Test func aLogThatDoesNotHaveThePositionIsReadFromItsBeginning() throws {
         let service = FakeService()

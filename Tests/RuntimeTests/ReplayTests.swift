@@ -57,6 +57,25 @@ import Testing
         #expect(replay.isOver)
     }
 
+    /// One partition lagged. Of the second record of the other one nothing is told.
+    @Test func recordsComeInTheOrderOfTheirDecisions() {
+        var replay = Self.replay(1)
+        for (offset, decidedAt) in [Int64(500), 600].enumerated() {
+            replay.add(Self.record(a, Int64(offset), at: 1), decidedAt: decidedAt)
+        }
+        for (offset, decidedAt) in [Int64(20), nil, 550, nil].enumerated() {
+            replay.add(Self.record(c, Int64(offset), at: 30 * Int64(offset)), decidedAt: decidedAt)
+        }
+        replay.reachedEnd(a)
+        replay.reachedEnd(c)
+        var order: [String] = []
+        while let record = replay.next() { order.append("\(record.topicPartition.topic) \(record.offset)") }
+        #expect(
+            order == [
+                "replies 0", "replies 1", "commands 0", "replies 2", "replies 3", "commands 1",
+            ])
+    }
+
     /// A producer wrote a time of the far future, another none.
     @Test func aPartitionKeepsItsOrderWhateverItsTimesAre() {
         var replay = Self.replay(1)

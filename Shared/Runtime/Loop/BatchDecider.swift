@@ -34,6 +34,16 @@ struct BatchDecider<Service: CommandService> {
     func decide(
         _ batch: [Inbound<Service.Command>], in transaction: any SQLTransaction, now: Timestamp
     ) throws -> [Entry] {
+        guard pastTimes.end != nil else { return try decideAll(batch, in: transaction, now: now) }
+        var decider = self
+        let past = batch.compactMap { $0.accepted?.keyOnce }
+        decider.pastTimes.decided = try DecisionTimes.find(past, in: transaction)
+        return try decider.decideAll(batch, in: transaction, now: now)
+    }
+
+    private func decideAll(
+        _ batch: [Inbound<Service.Command>], in transaction: any SQLTransaction, now: Timestamp
+    ) throws -> [Entry] {
         let accepted = batch.compactMap { $0.accepted }
         let found = try Inbox.find(accepted.map { ($0.key, $0.stored) }, in: transaction)
         let known = found.commands
@@ -327,14 +337,12 @@ struct BatchDecider<Service: CommandService> {
     }
 
     func context(of command: Command, _ now: Timestamp) -> DecisionContext {
-        command.context(
-            now: time(of: command, now), secrets: secrets, retention: retention,
-            isPast: pastTimes.isPast(command.record))
+        command.context(now: time(of: command, now), secrets: secrets, retention: retention)
     }
 
     /// As of when it is decided.
     private func time(of command: Command, _ now: Timestamp) -> Timestamp {
-        pastTimes.time(of: command.record, now: now)
+        pastTimes.time(of: command.record, command.key, now: now)
     }
 
     func incarnation(of record: KafkaRecord) -> Int64 { incarnations[record.topicPartition] ?? 0 }

@@ -18,6 +18,7 @@ package final class Consumers {
 
     private(set) var all: [Source]
     private let make: (Source) throws -> any RecordConsumer
+    private let decisionTimes: ([KafkaRecord]) -> [Int64?]
     private let wait: (Duration) -> Void
     private let now: () -> ContinuousClock.Instant
     private var consumers: [String: any RecordConsumer] = [:]
@@ -32,15 +33,18 @@ package final class Consumers {
 
     /// - Parameters:
     ///   - pastEnd: what is older is read in the order of its times; `nil` for none.
+    ///   - decisionTimes: when records of the past were decided once, for each; `nil` where nothing tells.
     ///   - make: joins a group.
     ///   - wait: blocks until there may be something to read.
     init(
         _ all: [Source], replayingUntil pastEnd: Timestamp? = nil,
+        decisionTimes: @escaping ([KafkaRecord]) -> [Int64?] = { $0.map { _ in nil } },
         make: @escaping (Source) throws -> any RecordConsumer, wait: @escaping (Duration) -> Void,
         now: @escaping () -> ContinuousClock.Instant = { .now }
     ) {
         self.all = all
         replay = pastEnd.map { Replay(until: $0) }
+        self.decisionTimes = decisionTimes
         self.make = make
         self.wait = wait
         self.now = now
@@ -112,7 +116,7 @@ package final class Consumers {
             records += taken
             return taken.count
         }
-        return records
+        return records.inOrderOfPartitions
     }
 
     // MARK: The past
@@ -142,7 +146,7 @@ package final class Consumers {
             guard let consumer = consumers[input.topic] else { continue }
             let records = try consumer.poll(replay?.wanted(of: input.topic) ?? [], upTo: Self.readAhead)
             replay?.assign(consumer.assignment, of: input.topic)
-            for record in records { replay?.add(record) }
+            for (record, time) in zip(records, decisionTimes(records)) { replay?.add(record, decidedAt: time) }
             for partition in consumer.takeEnds() { replay?.reachedEnd(partition) }
             hasNews = hasNews || !records.isEmpty
         }
@@ -242,5 +246,13 @@ package final class Consumers {
 
     private func byTopic(_ partitions: [TopicPartition]) -> [String: [TopicPartition]] {
         Dictionary(grouping: partitions, by: \.topic)
+    }
+}
+
+extension [KafkaRecord] {
+    /// They are decided at one time, by which a replay puts them in this order too.
+    fileprivate var inOrderOfPartitions: [KafkaRecord] {
+        if zip(self, dropFirst()).allSatisfy({ $0.topicPartition <= $1.topicPartition }) { return self }
+        return sorted { ($0.topicPartition, $0.offset) < ($1.topicPartition, $1.offset) }
     }
 }

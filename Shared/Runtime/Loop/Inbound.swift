@@ -72,14 +72,17 @@ final class AcceptedCommand<Command: Sendable>: Sendable {
     /// Decided and told, but nothing is kept of it.
     var isDryRun: Bool { isCommand && attributes.isDryRun }
 
+    /// Under which key it was decided, if it was decided before; `nil` of what takes no id.
+    var keyOnce: CommandKey? { isDryRun || triedFor != nil ? nil : key }
+
     /// - Parameter retention: how long the inbox remembers.
     func context(
-        now: Timestamp, secrets: DerivedSecrets, retention: Duration = .zero, isPast: Bool = false
+        now: Timestamp, secrets: DerivedSecrets, retention: Duration = .zero
     ) -> DecisionContext {
         let told = Moment(of: record, time: attributes.time, now: now)
         return DecisionContext(
             command: key, app: app, principal: principal, now: now, moment: told.atMost(now), told: told,
-            expiry: expiry, secrets: secrets, retention: retention, isPast: isPast)
+            expiry: expiry, secrets: secrets, retention: retention)
     }
 }
 

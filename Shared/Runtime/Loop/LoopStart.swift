@@ -78,10 +78,11 @@ package struct LoopStart {
             return nil
         }
         tell(Service.self, configuration, database, watch, logger)
-        let recorded = RecordedEvents<Service>(
-            configuration: configuration, authenticator: configuration.authenticator(for: apps.apps),
-            database: database, health: health, signals: signals, logger: logger)
-        try recorded.prepare(partitions: watch.watch.partitions(of:), retrying: isForOthersToMend)
+        let past = PastDecisions(
+            service: Service.name, configuration: configuration,
+            authenticator: configuration.authenticator(for: apps.apps), database: database, health: health,
+            signals: signals, logger: logger)
+        try past.prepare(retrying: isForOthersToMend)
         return LoopStart(
             configuration: configuration, health: health, signals: signals, logger: logger, database: database,
             apps: apps, watch: watch.watch, seams: try .real(configuration.kafka, signals, logger),

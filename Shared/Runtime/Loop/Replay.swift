@@ -2,34 +2,35 @@
 
 import Contracts
 
-/// The past of a service's topics, in the order in which it happened: records of all partitions, merged by the times that
-/// stand in the logs (docs/loop.md, "A replay"). A pure value: it is fed records and ends, and gives the next record.
+/// The past of a service's topics, in the order in which it was decided: records of all partitions, merged by the times at
+/// which they were decided once, as far as these are known, and else by those in the logs (docs/loop.md, "A replay"). A pure
+/// value: it is fed records and ends, and gives the next record.
 ///
 /// A partition keeps its own order, whatever the times of its records are: one counts as no older than those before it.
 /// It is waited for until its end was read, or a record that is no longer of the past. What comes of it later is merged
 /// with the others' all the same, until all is over.
 struct Replay {
     private struct Track {
-        /// What was read and not given out, from `first` on.
-        var records: [KafkaRecord] = []
+        /// What was read and not given out, from `first` on, and when each counts as decided.
+        var records: [(record: KafkaRecord, time: Int64)] = []
         var first = 0
         /// The highest time of the records up to `first`.
         var time = Int64.min
         var lastOffset: Int64 = -1
         var isAtEnd = false
 
-        var head: KafkaRecord? { first < records.count ? records[first] : nil }
+        var head: KafkaRecord? { first < records.count ? records[first].record : nil }
 
         func isAwaited(_ end: Timestamp) -> Bool { !isAtEnd && time < end.milliseconds }
 
         private mutating func see() {
-            if let head { time = max(time, head.timestampMs) }
+            if first < records.count { time = max(time, records[first].time) }
         }
 
-        mutating func add(_ record: KafkaRecord) {
+        mutating func add(_ record: KafkaRecord, _ time: Int64) {
             guard record.offset > lastOffset else { return }
             lastOffset = record.offset
-            records.append(record)
+            records.append((record, time))
             if records.count == first + 1 { see() }
         }
 
@@ -74,7 +75,10 @@ struct Replay {
 
     /// The next record of its partition was read. One that was read before, or whose partition is not assigned, is passed
     /// over.
-    mutating func add(_ record: KafkaRecord) { tracks[record.topicPartition]?.add(record) }
+    /// - Parameter decidedAt: when it was decided once, in milliseconds; `nil` where nothing tells.
+    mutating func add(_ record: KafkaRecord, decidedAt: Int64? = nil) {
+        tracks[record.topicPartition]?.add(record, decidedAt ?? record.timestampMs)
+    }
 
     /// All that the partition had was read.
     mutating func reachedEnd(_ partition: TopicPartition) { tracks[partition]?.isAtEnd = true }
@@ -95,19 +99,23 @@ struct Replay {
     }
 }
 
-/// By which time a record is decided: of the past, by its own, so that what it did once it does again. Codes are valid
-/// as long as they were, and a command that has expired since is carried out.
+/// By which time a record is decided: of the past, by that of its decision, so that what it did once it does again. Where
+/// nothing tells of that, by its own: codes are valid as long as they were, and a command that has expired since is carried
+/// out.
 struct PastTimes {
     /// Where the past ends; `nil` where nothing is replayed.
     var end: Timestamp?
+    /// When commands of the past were decided, in milliseconds, as far as that is known.
+    var decided: [CommandKey: Int64] = [:]
 
     func isPast(_ record: KafkaRecord) -> Bool {
         guard let end else { return false }
         return record.timestampMs >= 0 && record.timestampMs < end.milliseconds
     }
 
-    func time(of record: KafkaRecord, now: Timestamp) -> Timestamp {
+    func time(of record: KafkaRecord, _ key: CommandKey? = nil, now: Timestamp) -> Timestamp {
         guard isPast(record) else { return now }
-        return min(now, Timestamp(milliseconds: record.timestampMs))
+        let time = key.flatMap { decided[$0] } ?? record.timestampMs
+        return min(now, Timestamp(milliseconds: time))
     }
 }

@@ -116,7 +116,7 @@ package final class ServiceLoop<Service: CommandService> {
         let consumers =
             self.consumers
             ?? Consumers(
-                sources, replayingUntil: configuration.replayUntil,
+                sources, replayingUntil: configuration.replayUntil, decisionTimes: { [self] in decisionTimes($0) },
                 make: { [self, seams] in try seams.makeConsumer($0, self) }, wait: seams.waitForRecords, now: clock.now)
         self.consumers = consumers
         try consumers.join()
@@ -247,6 +247,14 @@ package final class ServiceLoop<Service: CommandService> {
             } ?? false
         let time = configuration.pastTimes.time(of: record, now: clock.time())
         return reader.read(record, now: time, isTooOldToTell: isTooOldToTell)
+    }
+
+    /// When records of the past were decided once, in milliseconds; `nil` of those of which nothing tells.
+    private func decisionTimes(_ records: [KafkaRecord]) -> [Int64?] {
+        guard !records.isEmpty else { return [] }
+        let keys = records.map { read($0).accepted?.keyOnce }
+        let times = persist { try database.transaction { try DecisionTimes.find(keys.compactMap(\.self), in: $0) } }
+        return keys.map { key in key.flatMap { times?[$0] } }
     }
 
     private func halve(_ records: [KafkaRecord]) {

@@ -29,15 +29,6 @@ public protocol CommandService: Sendable {
     /// Whether it comes to the same in whatever order, and however often, others' events are decided. Then they are gathered
     /// for a moment, many to a batch, and one that changes and tells nothing leaves no row in the inbox.
     static var eventsCommute: Bool { get }
-    /// The types of its own events that a replay reads before it decides anything (docs/loop.md, "A replay"); none, unless it
-    /// says otherwise.
-    static var recordedEvents: Set<String> { get }
-    /// Keeps what such events say, for decisions about the past (``DecisionContext/isPast``). One that is kept already stays
-    /// as it is.
-    static func keep(_ events: [RecordedEvent], in transaction: any SQLTransaction) throws
-    /// Forgets all that was kept: nothing is replayed any more.
-    static func forgetRecorded(in transaction: any SQLTransaction) throws
-
     /// Why the service must not work with this version of the apps file on this store; `nil` when it may, and the store
     /// holds every replica to it from then on. Asked at start, and before a changed file comes into force.
     static func refusal(of apps: AppDirectory, on database: any SQLDatabase) throws -> AppsFile.Problem?
@@ -78,9 +69,6 @@ extension CommandService {
     public static var needsInternalKey: Bool { hasDueCommands }
     public static var hasDueCommands: Bool { false }
     public static var eventsCommute: Bool { false }
-    public static var recordedEvents: Set<String> { [] }
-    public static func keep(_ events: [RecordedEvent], in transaction: any SQLTransaction) throws {}
-    public static func forgetRecorded(in transaction: any SQLTransaction) throws {}
 
     public static func refusal(of apps: AppDirectory, on database: any SQLDatabase) throws -> AppsFile.Problem? { nil }
     public static func refusal(of apps: AppDirectory, in transaction: any SQLTransaction) throws -> AppsFile.Problem? {
@@ -392,17 +380,13 @@ public struct DecisionContext: Sendable {
     public var secrets: DerivedSecrets
     /// How long the inbox remembers at least.
     public var retention: Duration
-    /// Whether the command is of the past that a replay reads: the service may have decided and told it once.
-    public var isPast: Bool
     /// The answer to ``CommandService/question(_:)``: as things stand before the batch.
     public var facts: Result<FactsResult, Rejection>?
 
     public init(
         command: CommandKey, app: AppSettings, principal: Principal, now: Timestamp, moment: Moment? = nil,
-        told: Moment? = nil, expiry: Timestamp? = nil, secrets: DerivedSecrets = .none, retention: Duration = .zero,
-        isPast: Bool = false
+        told: Moment? = nil, expiry: Timestamp? = nil, secrets: DerivedSecrets = .none, retention: Duration = .zero
     ) {
-        self.isPast = isPast
         self.command = command
         self.app = app
         self.principal = principal

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The tables that every service has: ``Inbox``, ``Outbox``, ``Progress``, ``Sagas``, ``Forwards``,
-/// ``DryRuns`` and ``Salt`` live in them.
+/// ``DryRuns``, ``DecisionTimes`` and ``Salt`` live in them.
 public enum StorageSchema {
     /// To be run before (and together with) the service's own, which start at number 100.
     public static let migrations: [Migration] = [
@@ -13,7 +13,7 @@ public enum StorageSchema {
                 forward, "CREATE INDEX forward_next_ask ON forward (next_ask)",
                 "CREATE INDEX forward_begun_at ON forward (begun_at)",
                 dryRun, "CREATE INDEX dry_run_begun_at ON dry_run (begun_at)",
-                salt,
+                salt, DecisionTimes.table,
             ])
     ]
 

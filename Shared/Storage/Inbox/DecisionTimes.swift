@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Contracts
+
+/// When a service decided once what a replay decides again, as its own messages of then tell (docs/loop.md, "A replay"). Empty
+/// while nothing is replayed.
+///
+/// All functions work inside the caller's transaction and on its thread.
+public enum DecisionTimes {
+    /// A message that a decision led to.
+    public struct Row: Sendable, Hashable {
+        /// `DerivedID.message(of:index:)`.
+        public var message: String
+        /// In milliseconds since 1970.
+        public var decidedAt: Int64
+
+        public init(message: String, decidedAt: Int64) {
+            self.message = message
+            self.decidedAt = decidedAt
+        }
+    }
+
+    /// How many of a command's messages are looked for. If it led to an event, its first message is one. Else its reply stands
+    /// behind what it asked other services for.
+    private static let messagesLookedFor = 4
+
+    /// Of a message that is there already, the first time stands: a later one is another replay's.
+    public static func keep(_ rows: [Row], in transaction: any SQLTransaction) throws(StorageError) {
+        try transaction.send(insert, count: rows.count) { (index, binder) throws(StorageError) in
+            try binder.bind(rows[index].message)
+            try binder.bind(rows[index].decidedAt)
+        }
+    }
+
+    /// - Returns: in milliseconds since 1970, of those commands of which something is told.
+    public static func find(
+        _ commands: some Sequence<CommandKey>, in transaction: any SQLTransaction
+    ) throws(StorageError) -> [CommandKey: Int64] {
+        let asked = Set(commands).flatMap { key in
+            (0..<messagesLookedFor).map { (key: key, message: DerivedID.message(of: key, index: $0)) }
+        }
+        let rows = try transaction.queryEach(
+            "SELECT decided_at FROM decision_times WHERE message = $1", asked.map { [.text($0.message)] })
+        var times: [CommandKey: Int64] = [:]
+        for (asked, rows) in zip(asked, rows) where times[asked.key] == nil {
+            times[asked.key] = try rows.first?.integer(0)
+        }
+        return times
+    }
+
+    public static func forget(in transaction: any SQLTransaction) throws(StorageError) {
+        try transaction.execute("DELETE FROM decision_times")
+    }
+
+    static let table = """
+        CREATE TABLE decision_times (
+            message TEXT NOT NULL PRIMARY KEY,
+            decided_at BIGINT NOT NULL
+        )
+        """
+
+    private static let insert = SQLRowStatement.insert(
+        into: "decision_times", [("message", .text), ("decided_at", .integer)], ending: " ON CONFLICT DO NOTHING")
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+import EmbeddedBroker
+import Logging
+import Messaging
+import MessagingTestKit
+import Observability
+import Storage
+import TestKit
+import Testing
+import WireJSON
+
+@testable import Runtime
+
+/// What a replay reads before it decides anything: when the service decided what.
+@Suite(.dedicatedThread) struct PastDecisionsTests {
+    private static let topic = "identity.fake.events.v1"
+    private static let replies = ["identity.replies.v1", "identity.replies.shop"]
+    /// Of those that tell, and no others.
+    private static let others = ["identity.other.events.v1", "x-identity.replies.v1"]
+    private let broker: EmbeddedBroker
+    private let store: ServiceStore<FakeService>
+    private let log = LogRecorder()
+    private let health = LoopHealth()
+    private let signals = LoopSignals()
+    private var configuration: ServiceConfiguration
+
+    init() throws {
+        let topics = [Self.topic] + Self.replies + Self.others
+        broker = try EmbeddedBroker(topics: topics.map { TopicSpec(name: $0, partitions: 2) }, logger: .quiet)
+        store = try ServiceStore(.sqlite)
+        configuration = try ServiceConfiguration(
+            environment: KafkaConfiguration.embeddedEnvironment.merging([
+                "KAFKA_BOOTSTRAP_SERVERS": broker.bootstrapServers, "IDENTITYBUS_INTERNAL_KEY": "0123456789abcdef",
+            ]) { $1 }, service: "link")
+        configuration.replayUntil = .now
+    }
+
+    /// - Parameter messages: ids, the newest of which was told last.
+    private func tell(
+        _ messages: [String], on topic: String = topic, source: String = "identitybus/fake",
+        signedBy key: String = Signature.eventsKeyID
+    ) throws {
+        let producer = try KafkaProducer(configuration: configuration.kafka, logger: .quiet)
+        for (token, message) in messages.enumerated() {
+            var attributes = Fixture.attributes("identity.fake.told.v1", id: message)
+            attributes.source = source
+            attributes.time = Timestamp(milliseconds: Int64(token)).rfc3339
+            let told = try Fixture.record(attributes, [:], signedBy: key, topic: topic)
+            try producer.send(
+                Record(topic: topic, key: told.key, value: told.value, headers: told.headers, partition: 0),
+                token: token)
+        }
+        #expect(producer.flush(timeout: .seconds(60)).allSatisfy { $0.error == nil })
+        producer.close(timeout: .seconds(1))
+    }
+
+    private func prepare(
+        patience: Duration = .seconds(10), retrying retry: (any Error) -> Bool = { _ in false }
+    ) throws {
+        var past = PastDecisions(
+            service: "fake", configuration: configuration, authenticator: Fixture.authenticator(),
+            database: store.database, health: health, signals: signals, logger: log.logger)
+        past.patience = patience
+        try past.prepare(retrying: retry)
+    }
+
+    /// What is kept: messages and times.
+    private var kept: [[SQLValue]] { get throws { try store.rows(["decision_times ORDER BY message"]) } }
+
+    private func events(_ name: String) -> [Logger.Metadata] {
+        log.lines.map(\.metadata).filter { $0["event"] == "\(name)" }
+    }
+
+    @Test func theTimesAreKeptBeforeAReplayAndForgottenAfterIt() throws {
+        defer { broker.close() }
+        try prepare()
+        #expect(try kept.isEmpty)
+        try tell(["a", "b"])
+        for topic in Self.replies { try tell(["of \(topic)"], on: topic) }
+        // Another replay told the first one again.
+        try tell(["c", "c", "a"])
+        // None of these is what the service told.
+        for topic in Self.others { try tell(["other"], on: topic) }
+        try tell(["foreign"], source: "identitybus/other")
+        try tell(["forged"], signedBy: "demo-1")
+        try prepare()
+        #expect(
+            try kept == [
+                [.text("a"), .integer(0)], [.text("b"), .integer(1)], [.text("c"), .integer(0)],
+                [.text("of identity.replies.shop"), .integer(0)], [.text("of identity.replies.v1"), .integer(0)],
+            ])
+        #expect(events("replay.recorded").compactMap { $0["messages"] }.map { "\($0)" } == ["0", "7"])
+        var after = self
+        after.configuration.replayUntil = nil
+        try after.prepare()
+        #expect(try kept.isEmpty)
+    }
+
+    /// Without a word it would wait for ever, and the service with it.
+    @Test func aPartitionThatGivesNothingMoreIsNamedAndTriedAgain() throws {
+        defer { broker.close() }
+        try tell(["a", "b"])
+        broker.failNext(.fetch, with: Array(repeating: KafkaError.Code.notLeader, count: 1000))
+        var errors: [String] = []
+        try prepare(patience: .seconds(2)) { error in
+            errors.append("\(error)")
+            let unready = health.report.ready.compactMap(\.detail).joined(separator: " ")
+            #expect(unready.contains("gives nothing more"), "\(unready)")
+            broker.clearFailures(.fetch)
+            return errors.count < 5
+        }
+        #expect(errors.count == 1 && errors.allSatisfy { $0.contains("gives nothing more of \(Self.topic)[") })
+        #expect(events("replay.waits").count == 1 && events("replay.recorded").count == 1)
+        #expect(try kept.count == 2)
+    }
+
+    @Test func aStopEndsTheWaiting() throws {
+        defer { broker.close() }
+        try tell(["a"])
+        signals.stop()
+        try prepare()
+        #expect(try kept.isEmpty && log.lines.isEmpty)
+    }
+}
