@@ -328,6 +328,8 @@ def test_doctor_of_sqlite(shell: dict[str, str], tmp_path: Path) -> None:
     is_defect(look(newer), "sqlite.schema", "other-version", "newer than this code: it has migration 999")
     is_defect(look(copy("other", "UPDATE migrations SET checksum = 'x' WHERE number = 100")),
               "sqlite.schema", "other-version", "made by another version of this code")
+    is_defect(look(copy("alien", "UPDATE migrations SET name = 'profiles' WHERE number = 100")),
+              "sqlite.schema", "other-version", "the store of another service, .*is 'profiles', and not 'installs, persons")
     is_defect(look(copy("lost", "DROP TABLE outbox")), "sqlite.schema", "table-missing", "the table outbox is missing")
     is_defect(look(copy("renamed", "ALTER TABLE progress RENAME last_time TO elsewhere")), "sqlite.schema", "unreadable",
               "is not as its migrations have made it: progress has no column last_time")
