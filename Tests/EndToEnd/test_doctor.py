@@ -348,7 +348,19 @@ def test_doctor_of_sqlite(shell: dict[str, str], tmp_path: Path) -> None:
     is_defect(look(empty, MIGRATE="never"), "sqlite.schema", "missing", "is empty.* MIGRATE=never")
     (broken := tmp_path / "broken").mkdir()
     (broken / "link.sqlite").write_bytes(b"no store" * 1000)
-    is_defect(look(broken), "sqlite.schema", "unreadable", "not a database")
+    report = look(broken)
+    is_defect(report, "sqlite.schema", "unreadable", "not a database")
+    assert "put a back-up in its place" in report.of("sqlite.schema")["fix"], report.text
+    cut = copy("cut")
+    with (cut / "link.sqlite").open("r+b") as store:
+        store.truncate((cut / "link.sqlite").stat().st_size // 4096 // 2 * 4096)
+    report = look(cut)
+    is_defect(report, "sqlite.schema", "unreadable", "malformed")
+    assert "put a back-up in its place" in report.of("sqlite.schema")["fix"], report.text
+    (tmp_path / "folder" / "link.sqlite").mkdir(parents=True)
+    report = look(tmp_path / "folder")
+    is_defect(report, "sqlite.schema", "unreadable", "link.sqlite is a folder")
+    assert "Move it away" in report.of("sqlite.schema")["fix"], report.text
     (file := tmp_path / "file").touch()
     report = look(file / "store")
     is_defect(report, "sqlite.store", None, "not a directory|cannot be")
