@@ -209,6 +209,22 @@ def test_doctor_of_our_certificate_that_ends_soon(shell: dict[str, str], authori
     assert ours[0]["message"].startswith(f"ours ({own[0]}): client.example, 4 days left, issued by authority"), ours
 
 
+def test_doctor_says_where_the_address_is_from(shell: dict[str, str], tmp_path: Path) -> None:
+    """As every command does. What `identitybus up` has written stays, where that was killed."""
+    (tmp_path / "bootstrap").write_text(f"127.0.0.1:{free_port()}\n")
+    given = f"127.0.0.1:{free_port()}"
+    unset = {name: text for name, text in shell.items() if not name.startswith("KAFKA_")}
+    for environment, options, words in (
+        (unset, (), f"The address is from {tmp_path}/bootstrap. Does that `identitybus up` still run?"),
+        (unset, ("--bootstrap-servers", given), "Does Kafka run there? Its address is from --bootstrap-servers."),
+        (shell | {"KAFKA_BOOTSTRAP_SERVERS": given}, (),
+         "Does Kafka run there? Its address is from KAFKA_BOOTSTRAP_SERVERS."),
+    ):
+        report = doctor(environment, "--as", "gateway", "--data-dir", str(tmp_path), *options)
+        is_defect(report, "kafka.reachable", "refused")
+        assert report.of("kafka.reachable")["fix"] == words, report.text
+
+
 @pytest.mark.parametrize("name", ["refused", "name", "silent"])
 def test_doctor_of_one_address_of_several(name: str, used: Deployment, shell: dict[str, str]) -> None:
     """Services go on with the others."""
