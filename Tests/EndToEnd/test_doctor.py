@@ -209,6 +209,23 @@ def test_doctor_of_our_certificate_that_ends_soon(shell: dict[str, str], authori
     assert ours[0]["message"].startswith(f"ours ({own[0]}): client.example, 4 days left, issued by authority"), ours
 
 
+@pytest.mark.parametrize(("days", "level", "words"), [
+    (90.5, "ok", "90 days left"), (4.5, "warn", "4 days left"), (-2.5, "warn", "ended 3 days ago")])
+def test_doctor_of_the_certificate_of_the_gateway(
+    days: float, level: str, words: str, shell: dict[str, str], authority: Authority
+) -> None:
+    ends = time.strftime("%y%m%d%H%M%SZ", time.gmtime(time.time() + days * 86_400))
+    certificate, key = authority.issue("gateway.example", ends=ends)
+    environment = shell | {"GATEWAY_TLS_CERTIFICATE": str(certificate), "GATEWAY_TLS_KEY": str(key)}
+    report = doctor(environment, "--as", "gateway")
+    assert not [id for id in report.ids("fail") if id.startswith("config.")], report.text
+    found = report.of("config.certificate")
+    assert (found["level"], found["subject"]) == (level, str(certificate)), report.text
+    assert found["message"].startswith(f"ours ({certificate}): gateway.example, {words}, issued by authority"), found
+    # Services show none.
+    assert "config.certificate" not in {one["id"] for one in doctor(environment, "--as", "link").findings}
+
+
 def test_doctor_says_where_the_address_is_from(shell: dict[str, str], tmp_path: Path) -> None:
     """As every command does. What `identitybus up` has written stays, where that was killed."""
     (tmp_path / "bootstrap").write_text(f"127.0.0.1:{free_port()}\n")
