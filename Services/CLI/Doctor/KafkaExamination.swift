@@ -105,7 +105,7 @@ struct KafkaExamination: Sendable {
         other.common["security.protocol"] = other.signsIn ? "sasl_ssl" : "ssl"
         other.common["enable.ssl.certificate.verification"] = "false"
         let met = BrokersAlone(other, [failure.address]).failures.first?.failure.cause
-        guard let met, [.closed, .handshakeEnded].contains(met) else { return error }
+        guard let met, [.closed, .handshakeEnded, .tlsToPlain].contains(met) else { return error }
         return KafkaError(code: error.code, failure: BrokerFailure(.closed, at: failure.address))
     }
 
