@@ -148,22 +148,33 @@ struct Deployment: ParsableArguments {
     /// - Throws: `Problem` when no Kafka is named anywhere, or a setting is wrong.
     func kafka() throws -> KafkaAccess {
         var environment = debugging.begin(environment)
-        var advice = "Does Kafka run there? Its address is from KAFKA_BOOTSTRAP_SERVERS."
         environment["KAFKA_CLIENT_ID"] = environment["KAFKA_CLIENT_ID"] ?? "identitybus-cli"
+        nameBroker(in: &environment)
+        guard environment["KAFKA_BOOTSTRAP_SERVERS"] != nil else {
+            throw Problem(
+                .setting, "no broker is named.",
+                "Set KAFKA_BOOTSTRAP_SERVERS, or start `identitybus up` (it writes \(bootstrapFile)).")
+        }
+        return KafkaAccess(try KafkaConfiguration(environment: environment), advice: brokerAdvice)
+    }
+
+    /// Puts Kafka's address in, from where it is to be had, if that is anywhere.
+    private func nameBroker(in environment: inout [String: String]) {
         if let bootstrapServers {
             environment["KAFKA_BOOTSTRAP_SERVERS"] = bootstrapServers
-            advice = "Does Kafka run there? Its address is from --bootstrap-servers."
-        } else if environment["KAFKA_BOOTSTRAP_SERVERS"] == nil {
-            guard let address = addressOfUp else {
-                throw Problem(
-                    .setting, "no broker is named.",
-                    "Set KAFKA_BOOTSTRAP_SERVERS, or start `identitybus up` (it writes \(bootstrapFile)).")
-            }
+        } else if environment["KAFKA_BOOTSTRAP_SERVERS"] == nil, let address = addressOfUp {
             environment["KAFKA_BOOTSTRAP_SERVERS"] = address
             environment.merge(KafkaConfiguration.embeddedEnvironment) { given, _ in given }
-            advice = "The address is from \(bootstrapFile). Does that `identitybus up` still run?"
         }
-        return KafkaAccess(try KafkaConfiguration(environment: environment), advice: advice)
+    }
+
+    /// What to do when nothing is at Kafka's address: that says where the address is from.
+    var brokerAdvice: String {
+        if bootstrapServers != nil { return "Does Kafka run there? Its address is from --bootstrap-servers." }
+        if environment["KAFKA_BOOTSTRAP_SERVERS"] == nil {
+            return "The address is from \(bootstrapFile). Does that `identitybus up` still run?"
+        }
+        return "Does Kafka run there? Its address is from KAFKA_BOOTSTRAP_SERVERS."
     }
 
     /// The environment that the deployment's services have: of those that `identitybus up` runs in this folder, what it gives
@@ -171,12 +182,7 @@ struct Deployment: ParsableArguments {
     func servicesEnvironment() -> [String: String] {
         var environment = debugging.begin(environment)
         environment["IDENTITYBUS_APPS"] = appsPath
-        if let bootstrapServers {
-            environment["KAFKA_BOOTSTRAP_SERVERS"] = bootstrapServers
-        } else if environment["KAFKA_BOOTSTRAP_SERVERS"] == nil, let address = addressOfUp {
-            environment["KAFKA_BOOTSTRAP_SERVERS"] = address
-            environment.merge(KafkaConfiguration.embeddedEnvironment) { given, _ in given }
-        }
+        nameBroker(in: &environment)
         environment["DATA_DIR"] = dataDir
         let keys = ["IDENTITYBUS_INTERNAL_KEY", "IDENTITYBUS_GATEWAY_KEYS"].flatMap { [$0, "\($0)_FILE"] }
         // One that this user may not read is no key that is missing.

@@ -133,9 +133,13 @@ struct StoreReader {
             return try work()
         } catch let error as DatabaseError {
             for file in [path, "\(path)-wal", "\(path)-shm"] { try Stores.require(R_OK, of: file) }
+            try Stores.refuseFolder(path)
+            let isDamaged = [.SQLITE_CORRUPT, .SQLITE_NOTADB].contains(error.resultCode)
             throw Problem(
                 .setting, "\(path) cannot be read: \(error.message ?? "SQLite error \(error.resultCode.rawValue)").",
-                "Is it the store of a service of this version, and may you read it and write beside it?")
+                advice: isDamaged
+                    ? Problem.damagedAdvice
+                    : ["Is it the store of a service of this version, and may you read it and write beside it?"])
         }
     }
 

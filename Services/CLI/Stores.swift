@@ -44,14 +44,26 @@ struct Stores {
         let path = file(service)
         try Self.require(F_OK, of: path)
         guard FileManager.default.fileExists(atPath: path) else { return nil }
+        try Self.refuseFolder(path)
         // SQLite's log, and the lock, come to be beside it.
         for needed in [path, "\(path).lock", "\(folder)/."] { try Self.require(R_OK | W_OK, of: needed) }
         do {
             return try SQLiteDatabase(path: path)
         } catch {
             if error.isInUse { throw Problem(.usage, "\(error.message).", "Stop the \(service) service first.") }
-            throw Problem(.setting, "\(error.message).", "Is it the store of a service? --data-dir names their folder.")
+            throw Problem(
+                .setting, "\(error.message).",
+                advice: error.isDamaged ? Problem.damagedAdvice : [Problem.isItAStore])
         }
+    }
+
+    /// - Throws: `Problem` where a folder is in the place of a file.
+    static func refuseFolder(_ path: String) throws {
+        var status = stat()
+        guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { return }
+        throw Problem(
+            .setting, "\(path) is a folder, and should be a file of SQLite.",
+            "Move it away, and put the store there, or a back-up (docs/operations.md, \"Restoring a backup\").")
     }
 
     /// - Parameter mode: `F_OK`, or what is to be done with the file.

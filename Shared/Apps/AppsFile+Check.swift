@@ -81,6 +81,14 @@ extension AppsFile {
         return report
     }
 
+    /// What there is to say about a file that is no text; `nil` where nothing of it can be read.
+    public static func report(on problem: TextFile.Problem) -> Report? {
+        guard let (line, column) = problem.place else { return nil }
+        let finding = Finding(
+            level: .error, line: line, column: column, message: "is not UTF-8 from here on; save it as UTF-8")
+        return Report(findings: [finding], apps: nil, secrets: [:])
+    }
+
     /// What is said of demo apps, and of keys that end: processes say that by other ways (`KeyExpiry`, `AppDirectory.demo`).
     private static func momentary(_ reading: Reading, _ now: Timestamp) -> [Problem] {
         var remarks: [Problem] = []

@@ -118,7 +118,8 @@ public final class AppsSource {
         do {
             text = try TextFile.read(path)
         } catch {
-            throw AppsFile.Problem("\(path): cannot be read: \(error); set IDENTITYBUS_APPS to the apps file")
+            let way = error.place == nil ? "set IDENTITYBUS_APPS to the apps file" : "save it as UTF-8"
+            throw AppsFile.Problem("\(path): cannot be read: \(error); \(way)")
         }
         var files = [path: digest(text)]
         do {

@@ -8,12 +8,27 @@ public enum TextFile {
     /// Why it cannot be read, in words for people: `no such file or directory`, `permission denied`, `is a directory`.
     public struct Problem: Error, Sendable, CustomStringConvertible {
         public let description: String
+        /// Where the file stops being text, counted from 1; the column in characters. `nil` where nothing of it can be read.
+        public private(set) var place: (line: Int, column: Int)?
+
+        fileprivate init(description: String) { self.description = description }
+
+        fileprivate init(notUTF8 data: Data) {
+            var (line, column) = (1, 1)
+            var bytes = data.makeIterator()
+            var parser = Unicode.UTF8.ForwardParser()
+            while case .valid(let scalar) = parser.parseScalar(from: &bytes) {
+                (line, column) = scalar.first == UInt8(ascii: "\n") ? (line + 1, 1) : (line, column + 1)
+            }
+            self.init(description: "it is not UTF-8 from line \(line), column \(column) on")
+            place = (line, column)
+        }
     }
 
     /// - Throws: ``Problem``, without the path.
     public static func read(_ path: String) throws(Problem) -> String {
         guard let data = FileManager.default.contents(atPath: path) else { throw Problem(description: reason(path)) }
-        guard let text = String(validating: data, as: UTF8.self) else { throw Problem(description: "it is not UTF-8") }
+        guard let text = String(validating: data, as: UTF8.self) else { throw Problem(notUTF8: data) }
         return text
     }
 

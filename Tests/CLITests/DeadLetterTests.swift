@@ -96,6 +96,27 @@ func letter(
                 + "         -> give the key a new end, then replay; or replay --sign-as")
     }
 
+    /// Letters by what was done: dismissed by whom, or sent (`nil`).
+    @Test(
+        arguments: [
+            (["root", "root"], "dismissed by root \"why\""),
+            (["root", "root", nil, nil, nil], "3 replayed, 2 dismissed"),
+            (["root", nil], "1 dismissed, 1 replayed"), (["root", "eva"], "2 dismissed"),
+            ([nil], "replayed by eva \"why\": not answered yet"),
+        ] as [([String?], String)])
+    func ofHandledLettersIsSaidWhatIsTrueOfAll(_ dismissers: [String?], _ words: String) throws {
+        var handled = HandledLetters()
+        let letters = try dismissers.indices.map { try letter(0, Int64($0)) }
+        for (letter, dismisser) in zip(letters, dismissers) {
+            handled.take(
+                LetterHandling(
+                    dismisser == nil ? .sent : .dismissed, letter.place, id: "\(letter.id)", run: "r",
+                    by: dismisser ?? "eva", note: "why", time: 9000))
+        }
+        let groups = LetterGroup.groups(letters.map { HandledLetter(letter: $0, state: handled[$0.place]) })
+        #expect(groups.map(\.advice) == [words])
+    }
+
     @Test func anEditIsCheckedAsAServiceWould() throws {
         let edit = try #require(LetterEdit(try letter(0, 0, type: "link.requst")))
         #expect(edit.text == "{\n  \"type\": \"link.requst\",\n  \"data\": {\n    \"installId\": \"i\"\n  }\n}\n")

@@ -160,6 +160,26 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
             assert "refuse" not in answer.stdout
 
 
+def test_a_file_that_is_not_utf_8(tmp_path: Path) -> None:
+    """As some editors save it."""
+    path = tmp_path / "apps.yaml"
+    path.write_bytes("# Läden\napps:\n  - id: café\n".encode() + "  - id: café\n".encode("latin-1"))
+    words = "is not UTF-8 from here on; save it as UTF-8"
+    answer = tool("check-config", path, environment={})
+    assert (answer.returncode, answer.stderr) == (78, ""), answer
+    assert answer.stdout == (
+        f"{path}:4:12  error  {words}\n1 error: services would refuse this file and keep the one before\n")
+    finding, last = (json.loads(line) for line in tool("check-config", path, "--json", environment={}).stdout.splitlines())
+    assert finding == {"file": str(path), "line": 4, "column": 12, "level": "error", "message": words}
+    assert (last["accepted"], last["errors"]) == (False, 1)
+    against = tool("check-config", DEMO, "--against", path, environment={})
+    assert against.returncode == 78 and f"{path}:4:12" in against.stdout and "cannot be compared with" in against.stderr
+    start = tool("settings", environment={
+        "KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1", "IDENTITYBUS_INTERNAL_KEY": SECRET, "IDENTITYBUS_APPS": str(path)})
+    assert start.returncode == 78, start
+    assert "cannot be read: it is not UTF-8 from line 4, column 12 on; save it as UTF-8\n" in start.stderr, start
+
+
 OLD = f"""
 apps:
   - id: shop

@@ -309,7 +309,22 @@ def test_files_of_somebody_else() -> None:
 def test_a_file_that_is_no_store(tmp_path: Path) -> None:
     (tmp_path / "link.sqlite").write_text("hunter2 " * 1000)
     is_problem(tool("migrate", "--data-dir", tmp_path, environment={}), 78, "link.sqlite", "not a database",
-               "Is it the store of a service?")
+               "Is it the store of a service?", "put a back-up in its place")
+
+
+def test_a_store_that_is_cut_off_or_a_folder(tmp_path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(tmp_path / "link.sqlite")) as store, store:
+        store.execute("PRAGMA journal_mode = WAL")
+        for number in range(20):
+            store.execute(f"CREATE TABLE t{number} (a TEXT)")
+    with (tmp_path / "link.sqlite").open("r+b") as file:
+        file.truncate(5 * 4096)
+    (tmp_path / "other" / "link.sqlite").mkdir(parents=True)
+    for command in ("migrate", "salts"):
+        is_problem(tool(command, "--data-dir", tmp_path, environment={}), 78, "link.sqlite", "malformed",
+                   "put a back-up in its place")
+        is_problem(tool(command, "--data-dir", tmp_path / "other", environment={}), 78, "link.sqlite is a folder",
+                   "Move it away")
 
 
 def test_explain_tells_a_wrong_app_from_an_unknown_id(deployment: Deployment) -> None:

@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import pty
+import re
 import stat
 import subprocess
 from pathlib import Path
@@ -15,7 +16,7 @@ from identitybus_testkit import commands as c
 from identitybus_testkit.bus import Bus
 from identitybus_testkit.commands import fresh
 from identitybus_testkit.deployment import Deployment
-from identitybus_testkit.letters import Operator, letters, linked, put, replays
+from identitybus_testkit.letters import Operator, acts, letters, linked, put, replays
 from identitybus_testkit.places import binary, clean_environment
 from identitybus_testkit.up import tool
 
@@ -155,6 +156,15 @@ def test_what_is_no_envelope_is_edited_as_a_whole(bus: Bus, eva: Operator) -> No
     assert "1 replayed: 1 succeeded." in done.stdout
 
 
+def test_what_is_handled_is_not_dismissed_again(bus: Bus, eva: Operator) -> None:
+    letter, = letters(eva, bus, put(bus, linked(bus, 1)[0]))
+    line = ["dismiss", letter, "--reason-text", "why"]
+    assert re.fullmatch(r"dismissed 1 of 1\.  Recorded as \S+, \"why\"\n", eva.dlq(*line).stdout)
+    before = acts(bus, letter)
+    assert eva.dlq(*line).stdout == "dismissed 0 of 0.  Nothing was recorded.\n"
+    assert acts(bus, letter) == before
+
+
 # What cannot be done
 
 
@@ -168,6 +178,9 @@ def test_what_is_no_envelope_is_edited_as_a_whole(bus: Bus, eva: Operator) -> No
     (("replay", "--all", "--no-questions", "--reason-text", "x"), 64, "--no-questions goes with --dry-run"),
     (("replay", "--all", "--rate", "0", "--reason-text", "x"), 64, "give a number above 0"),
     (("list", "--reason", "KEY_EXPIRD"), 64, "no dead letter has the reason KEY_EXPIRD. Did you mean KEY_EXPIRED?"),
+    (("list", "--app", "dmo"), 64, "has no app dmo, and no letter that was looked at is of one. Did you mean demo?"),
+    (("replay", "--app", "dmo", "--reason-text", "x"), 64, "Did you mean demo?"),
+    (("dismiss", "--app", "dmo", "--reason-text", "x"), 64, "Did you mean demo?"),
     (("replay", "--all", "--sign-as", "demo-bakend", "--reason-text", "x", "--bootstrap-servers", "127.0.0.1:1"), 64,
      "has a key demo-bakend. Did you mean demo-backend?"),
     (("list", "--bootstrap-servers", "127.0.0.1:1"), 69, "Kafka at 127.0.0.1:1 cannot be reached"),

@@ -210,6 +210,39 @@ def test_doctor_of_our_certificate_that_ends_soon(shell: dict[str, str], authori
     assert ours[0]["message"].startswith(f"ours ({own[0]}): client.example, 4 days left, issued by authority"), ours
 
 
+@pytest.mark.parametrize(("days", "level", "words"), [
+    (90.5, "ok", "90 days left"), (4.5, "warn", "4 days left"), (-2.5, "warn", "ended 3 days ago")])
+def test_doctor_of_the_certificate_of_the_gateway(
+    days: float, level: str, words: str, shell: dict[str, str], authority: Authority
+) -> None:
+    ends = time.strftime("%y%m%d%H%M%SZ", time.gmtime(time.time() + days * 86_400))
+    certificate, key = authority.issue("gateway.example", ends=ends)
+    environment = shell | {"GATEWAY_TLS_CERTIFICATE": str(certificate), "GATEWAY_TLS_KEY": str(key)}
+    report = doctor(environment, "--as", "gateway")
+    assert not [id for id in report.ids("fail") if id.startswith("config.")], report.text
+    found = report.of("config.certificate")
+    assert (found["level"], found["subject"]) == (level, str(certificate)), report.text
+    assert found["message"].startswith(f"ours ({certificate}): gateway.example, {words}, issued by authority"), found
+    # Services show none.
+    assert "config.certificate" not in {one["id"] for one in doctor(environment, "--as", "link").findings}
+
+
+def test_doctor_says_where_the_address_is_from(shell: dict[str, str], tmp_path: Path) -> None:
+    """As every command does. What `identitybus up` has written stays, where that was killed."""
+    (tmp_path / "bootstrap").write_text(f"127.0.0.1:{free_port()}\n")
+    given = f"127.0.0.1:{free_port()}"
+    unset = {name: text for name, text in shell.items() if not name.startswith("KAFKA_")}
+    for environment, options, words in (
+        (unset, (), f"The address is from {tmp_path}/bootstrap. Does that `identitybus up` still run?"),
+        (unset, ("--bootstrap-servers", given), "Does Kafka run there? Its address is from --bootstrap-servers."),
+        (shell | {"KAFKA_BOOTSTRAP_SERVERS": given}, (),
+         "Does Kafka run there? Its address is from KAFKA_BOOTSTRAP_SERVERS."),
+    ):
+        report = doctor(environment, "--as", "gateway", "--data-dir", str(tmp_path), *options)
+        is_defect(report, "kafka.reachable", "refused")
+        assert report.of("kafka.reachable")["fix"] == words, report.text
+
+
 @pytest.mark.parametrize("name", ["refused", "name", "silent"])
 def test_doctor_of_one_address_of_several(name: str, used: Deployment, shell: dict[str, str]) -> None:
     """Services go on with the others."""
@@ -329,6 +362,8 @@ def test_doctor_of_sqlite(shell: dict[str, str], tmp_path: Path) -> None:
     is_defect(look(newer), "sqlite.schema", "other-version", "newer than this code: it has migration 999")
     is_defect(look(copy("other", "UPDATE migrations SET checksum = 'x' WHERE number = 100")),
               "sqlite.schema", "other-version", "made by another version of this code")
+    is_defect(look(copy("alien", "UPDATE migrations SET name = 'profiles' WHERE number = 100")),
+              "sqlite.schema", "other-version", "the store of another service, .*is 'profiles', and not 'installs, persons")
     is_defect(look(copy("lost", "DROP TABLE outbox")), "sqlite.schema", "table-missing", "the table outbox is missing")
     is_defect(look(copy("renamed", "ALTER TABLE progress RENAME last_time TO elsewhere")), "sqlite.schema", "unreadable",
               "is not as its migrations have made it: progress has no column last_time")
@@ -347,7 +382,19 @@ def test_doctor_of_sqlite(shell: dict[str, str], tmp_path: Path) -> None:
     is_defect(look(empty, MIGRATE="never"), "sqlite.schema", "missing", "is empty.* MIGRATE=never")
     (broken := tmp_path / "broken").mkdir()
     (broken / "link.sqlite").write_bytes(b"no store" * 1000)
-    is_defect(look(broken), "sqlite.schema", "unreadable", "not a database")
+    report = look(broken)
+    is_defect(report, "sqlite.schema", "unreadable", "not a database")
+    assert "put a back-up in its place" in report.of("sqlite.schema")["fix"], report.text
+    cut = copy("cut")
+    with (cut / "link.sqlite").open("r+b") as store:
+        store.truncate((cut / "link.sqlite").stat().st_size // 4096 // 2 * 4096)
+    report = look(cut)
+    is_defect(report, "sqlite.schema", "unreadable", "malformed")
+    assert "put a back-up in its place" in report.of("sqlite.schema")["fix"], report.text
+    (tmp_path / "folder" / "link.sqlite").mkdir(parents=True)
+    report = look(tmp_path / "folder")
+    is_defect(report, "sqlite.schema", "unreadable", "link.sqlite is a folder")
+    assert "Move it away" in report.of("sqlite.schema")["fix"], report.text
     (file := tmp_path / "file").touch()
     report = look(file / "store")
     is_defect(report, "sqlite.store", None, "not a directory|cannot be")

@@ -316,6 +316,20 @@ def test_tables_that_somebody_has_changed(roles: Roles, sql: str) -> None:
     assert "In this store nothing was changed." in answer.stderr and "start its service" not in answer.stderr, answer
 
 
+def test_a_store_that_somebody_has_locked_is_named(roles: Roles) -> None:
+    assert roles.migrate("--service", "link").returncode == 0
+    before = roles.ask("SELECT number, name FROM identity_link.migrations ORDER BY 1")
+    with psycopg.connect(roles.database.url) as connection:
+        connection.execute("LOCK TABLE identity_link.migrations IN ACCESS EXCLUSIVE MODE")
+        answer = roles.migrate("--service", "link")
+    assert answer.returncode == 69 and not answer.stdout, answer
+    assert answer.stderr.startswith("identitybus: the store of link is locked by another session: "), answer
+    assert "Wait for it, or end it: pg_locks and pg_stat_activity show which." in answer.stderr, answer
+    again = roles.migrate("--service", "link")
+    assert again.returncode == 0 and "nothing to do" in again.stdout, again
+    assert roles.ask("SELECT number, name FROM identity_link.migrations ORDER BY 1") == before
+
+
 def test_a_file_in_use_is_left_alone(make_deployment: Make) -> None:
     deployment = make_deployment("sqlite")
     deployment.service().start().wait_ready()

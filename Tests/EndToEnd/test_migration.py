@@ -25,6 +25,7 @@ from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.platform import Platform, Traffic
 from identitybus_testkit.places import binary, clean_environment
 from identitybus_testkit.secrets import Headers
+from identitybus_testkit.up import tool
 from identitybus_testkit.waiting import until
 from stores.keep import APP, PREFIX, app, login
 from test_erasure import KEPT, tables, text
@@ -264,6 +265,32 @@ def test_a_store_of_another_version_is_left_alone(
         told = [line for line in service.text.splitlines() if line.startswith("identitybus-")]
         assert told == [f"identitybus-{name}: {complaint}"]
         assert state(database, name) == before
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_store_of_another_service_is_left_alone(
+    make_deployment: Callable[..., Deployment], new_database: Callable[[str], Database], engine: str
+) -> None:
+    database = new_database(engine)
+    load(database, VERSIONS[-1], "link", "user")
+    deployment = make_deployment(database=database)
+    if isinstance(database, SQLite):
+        (database.directory / "user.sqlite").rename(database.directory / "link.sqlite")
+    else:
+        database.execute("ALTER SCHEMA identity_link RENAME TO kept")
+        database.execute("ALTER SCHEMA identity_user RENAME TO identity_link")
+    before = state(database, "link")
+    service = deployment.service("link").start()
+    assert service.wait(30) == 78
+    told = [line for line in service.text.splitlines() if line.startswith("identitybus-")]
+    complaint = (
+        "the database is the store of another service, or of another version of this code: its migration 100 is "
+        "'installations, codes and users', and not 'installs, persons and erasures'; put the store of this service in its "
+        "place, or run that version")
+    assert told == [f"identitybus-link: {complaint}"]
+    answer = tool("migrate", "--service", "link", environment=deployment.environment())
+    assert answer.returncode == 78 and answer.stderr.startswith(f"identitybus: the store of link: {complaint}.\n"), answer
+    assert state(database, "link") == before
 
 
 @pytest.mark.slow

@@ -210,19 +210,33 @@ def test_an_apps_file_that_stops_a_program_is_found_before(text: str | None, tmp
     assert tool("settings", "--as", "identitybus", environment=environment).returncode == 0
 
 
-def test_a_key_of_another_certificate_is_found_before(tmp_path: Path) -> None:
-    authority = Authority(tmp_path / "authority")
-    (certificate, _), (_, key) = authority.issue("a.example"), authority.issue("b.example")
+def is_found_before(certificate: Path, key: Path, words: str) -> None:
+    """By a start of the gateway, and by who asks before."""
     environment = {
         "KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1", "IDENTITYBUS_INTERNAL_KEY": KEY,
         "IDENTITYBUS_APPS": str(REPOSITORY / "config" / "apps.yaml"), "GATEWAY_TLS_CERTIFICATE": str(certificate),
         "GATEWAY_TLS_KEY": str(key)}
     start = subprocess.run(
         [binary("identitybus-gateway")], env=clean_environment() | environment, capture_output=True, text=True, timeout=60)
-    words = f"GATEWAY_TLS_KEY: {key} is not the key of GATEWAY_TLS_CERTIFICATE\n"
     assert (start.returncode, start.stderr) == (78, f"identitybus-gateway: {words}"), start
     answer = tool("settings", environment=environment)
     assert answer.returncode == 78 and words in answer.stderr, answer
+
+
+def test_a_key_of_another_certificate_is_found_before(tmp_path: Path) -> None:
+    authority = Authority(tmp_path / "authority")
+    (certificate, _), (_, key) = authority.issue("a.example"), authority.issue("b.example")
+    is_found_before(certificate, key, f"GATEWAY_TLS_KEY: {key} is not the key of GATEWAY_TLS_CERTIFICATE\n")
+
+
+def test_a_certificate_that_is_none_for_tls_is_found_before(tmp_path: Path) -> None:
+    """With its own key, of DSA."""
+    certificate, key = tmp_path / "a.pem", tmp_path / "a.key"
+    for arguments in (("dsaparam", "-genkey", "-noout", "-out", key, "1024"),
+                      ("req", "-x509", "-key", key, "-days", "2", "-subj", "/CN=a.example", "-out", certificate)):
+        subprocess.run(["openssl", *arguments], check=True, capture_output=True)
+    is_found_before(certificate, key, f"GATEWAY_TLS_CERTIFICATE: {certificate} cannot be used for TLS "
+                    "(failedToLoadCertificate); one with an RSA or ECDSA key can\n")
 
 
 def test_a_key_in_the_place_of_its_file_is_not_shown() -> None:

@@ -110,6 +110,19 @@ import Testing
     }
 
     @Test(arguments: SQLEngine.allCases)
+    func theStoreOfAnotherServiceIsAnError(_ engine: SQLEngine) throws {
+        let store = try TestStore(engine)
+        let database = try store.open()
+        try Migrator([Self.people, Self.names]).run(on: database)
+        let other = Migration(number: 100, name: "profiles", statements: ["CREATE TABLE profiles (id TEXT)"])
+        let error = #expect(throws: SchemaMismatch.self) { try Migrator([other]).run(on: database) }
+        #expect(
+            error?.description.hasPrefix(
+                "the database is the store of another service, or of another version of this code: its migration 100 is "
+                    + "'people', and not 'profiles'; put the store of this service in its place") == true)
+    }
+
+    @Test(arguments: SQLEngine.allCases)
     func aNewerDatabaseIsAnError(_ engine: SQLEngine) throws {
         let store = try TestStore(engine)
         let database = try store.open()

@@ -69,13 +69,12 @@ struct CheckConfigCommand: ParsableCommand {
         do {
             text = try TextFile.read(path)
         } catch {
+            if let report = AppsFile.report(on: error) { return report }
             throw Problem(
                 .setting, "\(path) cannot be read: \(error).",
-                "\(error)".contains("UTF-8")
-                    ? "Save it as UTF-8."
-                    : isInForce
-                        ? "--against names the file that is in force."
-                        : "Name the apps file: identitybus check-config FILE, or IDENTITYBUS_APPS.")
+                isInForce
+                    ? "--against names the file that is in force."
+                    : "Name the apps file: identitybus check-config FILE, or IDENTITYBUS_APPS.")
         }
         return AppsFile.check(
             text, path: path, weakSecrets: try settings.choice("IDENTITYBUS_WEAK_SECRETS", default: .refuse),

@@ -48,6 +48,7 @@ final class LetterDesk {
         try checkSight(of: services, present)
         var letters: [Letter] = []
         var reasons: Set<String> = []
+        var apps: Set<String> = []
         let names = Dictionary(uniqueKeysWithValues: present.map { (topics.deadLetters($0), $0) })
         let partitions = TopicScan.partitions(existing.filter { names[$0.key] != nil })
         let scan = try TopicScan(
@@ -57,9 +58,11 @@ final class LetterDesk {
                 return
             }
             reasons.insert(letter.reason)
+            if let app = letter.app { apps.insert(app) }
             if choice.contains(letter) { letters.append(letter) }
         }
         if let reason = choice.reason { try check(reason, there: reasons) }
+        if let app = choice.app { try check(app: app, there: apps) }
         try log.catchUp(unless: stop)
         return log.handled(ReplayPlan.inOrder(letters))
     }
@@ -76,6 +79,17 @@ final class LetterDesk {
         let guess = nearest(to: reason.uppercased(), in: known.sorted()).map { " Did you mean \($0)?" } ?? ""
         let have = there.isEmpty ? "There is no dead letter." : "There are: \(there.sorted().joined(separator: ", "))."
         throw Problem(.usage, "no dead letter has the reason \(reason).\(guess)", have)
+    }
+
+    /// - Throws: `Problem` when no letter is of such an app, and the apps file has none; that need not be here.
+    private func check(app: String, there: Set<String>) throws {
+        guard !there.contains(app), let apps = try? deployment.appDirectory() else { return }
+        let known = there.union(apps.ids.map(\.text)).sorted()
+        guard !known.contains(app) else { return }
+        let guess = nearest(to: app, in: known).map { " Did you mean \($0)?" } ?? ""
+        throw Problem(
+            .usage, "\(deployment.appsPath) has no app \(app), and no letter that was looked at is of one.\(guess)",
+            "There are: \(known.joined(separator: ", ")).")
     }
 
     /// A record that somebody has said to stand there; `nil` when it is not there any more.

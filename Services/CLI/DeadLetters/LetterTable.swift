@@ -70,15 +70,20 @@ struct LetterGroup {
         return names.isEmpty ? "-" : Self.some(names)
     }
 
-    /// What to do: about the cause while letters are open, else what was done.
+    /// What to do: about the cause while letters are open, else what was done; of letters that have not all gone the same way,
+    /// how many went which.
     var advice: String {
         let open = letters.filter(\.state.isOpen).map(\.letter)
         // Where there is one that can be sent, it is about that.
         if let letter = open.first(where: { !$0.isCut && !$0.isWithheld }) ?? open.first {
             return "-> \(Self.advice(letter))"
         }
-        let done = letters.map { "\($0.status) \($0.detail)" }
-        return Dictionary(grouping: done) { $0 }.sorted { $0.value.count > $1.value.count }.first?.key ?? ""
+        let done = Set(letters.map { "\($0.status) \($0.detail)" })
+        if done.count == 1 { return done.first ?? "" }
+        return Dictionary(grouping: letters, by: \.status).sorted {
+            ($1.value.count, $0.key) < ($0.value.count, $1.key)
+        }
+        .map { "\($0.value.count) \($0.key)" }.joined(separator: ", ")
     }
 
     static func advice(_ letter: Letter) -> String {

@@ -12,6 +12,7 @@ enum CheckID: String, CaseIterable, Sendable {
     case apps = "config.apps"
     case weakSecret = "config.weak-secret"
     case keyExpiry = "config.key-expiry"
+    case gatewayCertificate = "config.certificate"
     case kafkaReachable = "kafka.reachable"
     case kafkaTLS = "kafka.tls"
     case kafkaCertificate = "kafka.certificate"
@@ -71,7 +72,7 @@ enum CheckID: String, CaseIterable, Sendable {
         case .keyExpiry: "key ends"
         case .kafkaReachable, .databaseReachable: "reachable"
         case .kafkaTLS, .databaseTLS: "TLS"
-        case .kafkaCertificate, .databaseCertificate: "certificate"
+        case .gatewayCertificate, .kafkaCertificate, .databaseCertificate: "certificate"
         case .kafkaSignIn, .databaseSignIn: "sign in"
         case .databaseSession: "session"
         case .kafkaBrokers: "brokers"
@@ -101,6 +102,7 @@ enum CheckID: String, CaseIterable, Sendable {
         case .apps: "the apps file cannot be read, or would be refused; or has what should not stay so"
         case .weakSecret: "a secret of the apps file is short, or one of a demo"
         case .keyExpiry: "an API key ends within 14 days"
+        case .gatewayCertificate: "the gateway's certificate ends within 14 days, or has ended"
         case .kafkaReachable:
             "no broker answers, or one of several does not: its name, its port, no answer, or it is no Kafka"
         case .kafkaTLS: "the port speaks TLS and we do not, or the other way"
@@ -152,9 +154,8 @@ enum CheckID: String, CaseIterable, Sendable {
         case .databaseRights: ["no-right"]
         case .databaseRoom: ofPostgreSQL + ["server-limit", "database-limit", "role-limit"]
         case .fileSchema: ["missing", "table-missing", "older", "other-version", "unreadable"]
-        case .settings, .twice, .unknownVariable, .internalKey, .apps, .weakSecret, .keyExpiry, .kafkaLeaders,
-            .kafkaClock,
-            .databaseVersion, .databaseClock, .fileRoom:
+        case .settings, .twice, .unknownVariable, .internalKey, .apps, .weakSecret, .keyExpiry,
+            .gatewayCertificate, .kafkaLeaders, .kafkaClock, .databaseVersion, .databaseClock, .fileRoom:
             []
         case .fileStore: ["timed-out"]
         }

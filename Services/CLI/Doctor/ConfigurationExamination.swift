@@ -102,6 +102,12 @@ struct ConfigurationExamination {
         } else if let key = configuration.keys.internalKeys.first {
             findings.append(.ok(.internalKey, "\(key.bitCount / 8) bytes"))
         }
+        if roles.contains(.gateway), let path = environment["GATEWAY_TLS_CERTIFICATE"],
+            let certificate = (try? String(contentsOfFile: path, encoding: .utf8)).flatMap({ PeerCertificate(pem: $0) })
+        {
+            findings.append(
+                KafkaExamination.certificate(.gatewayCertificate, certificate, of: path, isOurs: true, now: .now))
+        }
     }
 
     // MARK: The apps file

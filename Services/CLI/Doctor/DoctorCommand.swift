@@ -45,7 +45,9 @@ struct DoctorCommand: ParsableCommand {
         let end = ContinuousClock.now + .milliseconds(Int64((wait ?? 0) * 1000))
         var told: Set<CheckID> = []
         while true {
-            let report = try Examination(deployment.servicesEnvironment(), as: role).run { interruption.isRequested }
+            let examination = Examination(
+                deployment.servicesEnvironment(), as: role, brokerAdvice: deployment.brokerAdvice)
+            let report = try examination.run { interruption.isRequested }
             let failed = Set(report.findings.filter { $0.level == .fail }.map(\.id))
             if failed.isEmpty || ContinuousClock.now + .seconds(1) >= end {
                 show(report)

@@ -10,13 +10,17 @@ import Supervision
 struct Examination {
     private let environment: [String: String]
     private let roles: [Role]
+    private let brokerAdvice: String
 
     /// Where the whole ends, whatever has not answered by then.
     private static let limit = Duration.seconds(14)
 
-    /// - Parameter role: `nil` for all that can run with the environment.
-    init(_ environment: [String: String], as role: Role?) {
+    /// - Parameters:
+    ///   - role: `nil` for all that can run with the environment.
+    ///   - brokerAdvice: what to do when nothing is at Kafka's address.
+    init(_ environment: [String: String], as role: Role?, brokerAdvice: String) {
         self.environment = environment
+        self.brokerAdvice = brokerAdvice
         roles = role.map { [$0] } ?? Role.all(servedBy: environment)
     }
 
@@ -63,7 +67,8 @@ struct Examination {
         guard let configuration = settings.configuration else { return [] }
         var parts: [Part] = []
         let kafka = KafkaExamination(
-            configuration: configuration, needs: KafkaNeeds(configuration, apps: settings.apps, roles: roles))
+            configuration: configuration, needs: KafkaNeeds(configuration, apps: settings.apps, roles: roles),
+            advice: brokerAdvice)
         parts.append(
             settings.isKafkaUnknown
                 ? Part(section: .kafka, head: "") { [Finding]().skippingRest(of: .kafka, needs: "the settings") }

@@ -11,11 +11,13 @@ import Supervision
 struct KafkaExamination: Sendable {
     let configuration: ServiceConfiguration
     let needs: KafkaNeeds
+    /// What to do when nothing is at the address.
+    let advice: String
 
     private static let patience = Duration.seconds(6)
 
     func run() -> [Finding] {
-        let access = KafkaAccess(configuration.kafka)
+        let access = KafkaAccess(configuration.kafka, advice: advice)
         let start = ContinuousClock.now
         do {
             guard let reached = try access.connect(within: Self.patience, whenKnown: .seconds(1)) else { return [] }

@@ -122,6 +122,9 @@ struct MigrateCommand: ParsableCommand {
                 throw Problem(.noRight, "\(error.message).", "Run this as the owner of the database.")
             } catch let error as StorageError where error.isAboutTables {
                 throw Self.changed(service.name, error.message)
+            } catch let mismatch as SchemaMismatch {
+                throw Problem(
+                    .setting, "the store of \(service.name): \(mismatch).", "Nothing was changed in any store.")
             } catch let error as StorageError where error.sqlState == "55P03" {
                 throw Problem(
                     .away, "the store of \(service.name) is locked by another session: \(error.message)",

@@ -114,6 +114,7 @@ extension Problem {
         switch failure.kind {
         case _ where failure == .transactionPooler:
             self.init(.setting, "\(Self.database): \(words)", "Check the host and the port of DATABASE_URL.")
+        case _ where failure.isDamaged: self.init(.setting, words, advice: Self.damagedAdvice)
         case _ where PostgreSQLCause(failure) == .readOnly || failure.sqlState == "25006":
             self.init(.noRight, words, Self.readOnlyAdvice)
         case _ where hasNoRight:
@@ -132,6 +133,14 @@ extension Problem {
         case .invalid: self.init(.setting, words, "Check DATABASE_URL.")
         }
     }
+
+    /// What to ask about a file that SQLite cannot use.
+    package static let isItAStore = "Is it the store of a service? --data-dir names their folder."
+
+    /// What to do about a file that is damaged, or none of SQLite.
+    package static let damagedAdvice = [
+        isItAStore, "If it is, it is damaged: put a back-up in its place (docs/operations.md, \"Restoring a backup\").",
+    ]
 
     /// What to do about a database that takes no writes.
     package static let readOnlyAdvice =

@@ -109,11 +109,15 @@ struct APIServer: Service {
             certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key))
         configuration.minimumTLSVersion = .tlsv12
         do {
-            // Both are read: what is left is whether they belong together.
             _ = try NIOSSLContext(configuration: configuration)
-        } catch {
+        } catch NIOSSLError.failedToLoadPrivateKey {
+            // Both are read: what is left of the key is whether it belongs to the certificate.
             throw ConfigurationProblem(
                 "GATEWAY_TLS_KEY", "\(files.privateKey) is not the key of GATEWAY_TLS_CERTIFICATE")
+        } catch {
+            throw ConfigurationProblem(
+                "GATEWAY_TLS_CERTIFICATE",
+                "\(files.certificateChain) cannot be used for TLS (\(error)); one with an RSA or ECDSA key can")
         }
         return configuration
     }

@@ -25,7 +25,8 @@ public struct Migration: Sendable, Hashable {
     }
 }
 
-/// The store was migrated by another version of the code than this one. Only an operator can mend that.
+/// The store was migrated by another version of the code than this one, or is another service's. Only an operator can mend
+/// that.
 public struct SchemaMismatch: Error, Sendable, Hashable, CustomStringConvertible {
     public let description: String
 }
@@ -193,6 +194,13 @@ public struct Migrator: Sendable {
                 throw SchemaMismatch(
                     description: "the database is newer than this code: it has migration \(number) '\(record.name)'; "
                         + "run the version that made it, or a later one")
+            }
+            // Services name their migrations by what they keep.
+            guard migration.name == record.name else {
+                throw SchemaMismatch(
+                    description: "the database is the store of another service, or of another version of this code: "
+                        + "its migration \(number) is '\(record.name)', and not '\(migration.name)'; put the store of this "
+                        + "service in its place, or run that version")
             }
             guard migration.checksum == record.checksum else {
                 throw SchemaMismatch(

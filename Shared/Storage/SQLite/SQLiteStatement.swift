@@ -215,6 +215,13 @@ extension StorageError {
         return error.resultCode.rawValue == SQLITE_IOERR ? failure.atCommit : failure
     }
 
+    /// Whether SQLite cannot make sense of the file. Extended codes have the primary one in their last byte; a `SQLSTATE` of
+    /// PostgreSQL has five characters.
+    package var isDamaged: Bool {
+        guard let sqlState, sqlState.utf8.count < 5, let code = CInt(sqlState) else { return false }
+        return [SQLITE_CORRUPT, SQLITE_NOTADB].contains(code & 0xff)
+    }
+
     private static func kind(primaryCode: CInt) -> Kind {
         switch primaryCode {
         case SQLITE_BUSY, SQLITE_LOCKED, SQLITE_NOMEM, SQLITE_READONLY, SQLITE_INTERRUPT, SQLITE_IOERR,
