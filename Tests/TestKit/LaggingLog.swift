@@ -2,9 +2,8 @@
 
 import Apps
 import Contracts
+public import Runtime
 import Storage
-
-@testable public import Runtime
 
 /// What a service is told stands in a few partitions and is decided with lags, as by one that is behind on some of them. Then
 /// it is decided once more, as a replay does it.

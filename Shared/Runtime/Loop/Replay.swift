@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Contracts
+package import Contracts
 
 /// The past of a service's topics, in the order in which it was decided: records of all partitions, merged by the times at
 /// which they were decided once, as far as these are known, and else by those in the logs (docs/loop.md, "A replay"). A pure
@@ -9,7 +9,7 @@ import Contracts
 /// A partition keeps its own order, whatever the times of its records are: one counts as no older than those before it.
 /// It is waited for until its end was read, or a record that is no longer of the past. What comes of it later is merged
 /// with the others' all the same, until all is over.
-struct Replay {
+package struct Replay {
     private struct Track {
         /// What was read and not given out, from `first` on, and when each counts as decided.
         var records: [(record: KafkaRecord, time: Int64)] = []
@@ -50,7 +50,7 @@ struct Replay {
     let end: Timestamp
     private var tracks: [TopicPartition: Track] = [:]
 
-    init(until end: Timestamp) {
+    package init(until end: Timestamp) {
         self.end = end
     }
 
@@ -63,7 +63,7 @@ struct Replay {
     }
 
     /// These partitions of the topic are read, and no others.
-    mutating func assign(_ partitions: Set<TopicPartition>, of topic: String) {
+    package mutating func assign(_ partitions: Set<TopicPartition>, of topic: String) {
         for gone in tracks.keys where gone.topic == topic && !partitions.contains(gone) { tracks[gone] = nil }
         for partition in partitions where tracks[partition] == nil { tracks[partition] = Track() }
     }
@@ -76,16 +76,16 @@ struct Replay {
     /// The next record of its partition was read. One that was read before, or whose partition is not assigned, is passed
     /// over.
     /// - Parameter decidedAt: when it was decided once, in milliseconds; `nil` where nothing tells.
-    mutating func add(_ record: KafkaRecord, decidedAt: Int64? = nil) {
+    package mutating func add(_ record: KafkaRecord, decidedAt: Int64? = nil) {
         tracks[record.topicPartition]?.add(record, decidedAt ?? record.timestampMs)
     }
 
     /// All that the partition had was read.
-    mutating func reachedEnd(_ partition: TopicPartition) { tracks[partition]?.isAtEnd = true }
+    package mutating func reachedEnd(_ partition: TopicPartition) { tracks[partition]?.isAtEnd = true }
 
     /// - Returns: the oldest record; among those of one time the one that stands first by topic, partition and offset.
     ///   `nil` while an older one may come.
-    mutating func next() -> KafkaRecord? {
+    package mutating func next() -> KafkaRecord? {
         var oldest: (time: Int64, partition: TopicPartition)?
         for (partition, track) in tracks {
             guard track.head != nil else {
