@@ -111,7 +111,8 @@ extension GoldenTests {
                     isLoggedIn: true, firstSeen: moment, lastSeen: moment, aliasedSince: moment,
                     aliasedFrom: [MPID.max], aliasedFromCount: 1, name: "Anna", userId: "u1",
                     devices: [.init(deviceId: "d1", isCurrent: true, firstSeen: moment, lastSeen: moment)],
-                    deviceCount: 101, next: "bmV4dA", barriers: [barrier], isOrphaned: false, isErased: false))),
+                    deviceCount: 101, next: "bmV4dA", barriers: [barrier], barrierCount: 1, isOrphaned: false,
+                    isErased: false))),
         reply(
             "reply-link-facts-succeeded",
             Reply(
