@@ -29,7 +29,7 @@ struct MessageGuess {
         let text = String(decoding: expected.bytes, as: UTF8.self)
         var guesses = [
             MessageGuess(text + "\n", "a line feed at the end was signed too (echo without -n?)"),
-            MessageGuess(text.lowercased(), "e-mail case: the lower-cased text was signed; sign it as it is sent"),
+            MessageGuess(text.lowercased(), "the lower-cased text was signed; sign it as it is sent"),
             MessageGuess(text.uppercased(), "the upper-cased text was signed; sign it as it is sent"),
         ]
         guesses += fields(identifiers)
