@@ -74,6 +74,15 @@ import WireJSON
         #expect(EventWords.sentence(told) == "device d1 did not prove who its user is\(words): InvalidAuthToken")
     }
 
+    @Test func aRefusalSaysWhoseKeyItWasWhereThatIsKnown() {
+        let data: JSONValue = [
+            "deviceId": "d1", "method": "identityToken", "reason": "INVALID_IDENTITY_TOKEN", "keyId": "k1",
+        ]
+        let told = Fact.Told(type: "identity.verification.failed.v1", data: data)
+        let words = "device d1 did not prove who its user is, with an identity token of key k1: INVALID_IDENTITY_TOKEN"
+        #expect(EventWords.sentence(told) == words)
+    }
+
     @Test func whatHasNoWordsIsShownAsItIs() {
         let told = Fact.Told(type: "identity.sync.new-thing.v1", data: ["mpid": "7"])
         #expect(EventWords.sentence(told) == "sync.new-thing  mpid=7")

@@ -215,11 +215,12 @@ struct EventWords {
         }
     }
 
-    /// With what it was to be proved.
+    /// With what it was to be proved, and whose key made that.
     private var proof: String {
-        switch text("method") {
-        case "authToken": ", with an authentication token"
-        case "identityToken": ", with an identity token"
+        let signer = with("keyId", " of key ")
+        return switch text("method") {
+        case "authToken": ", with an authentication token\(signer)"
+        case "identityToken": ", with an identity token\(signer)"
         default: ""
         }
     }
