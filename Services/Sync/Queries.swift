@@ -101,7 +101,8 @@ extension SyncDecider {
         return Dictionary(grouping: latest, by: \.type.rawValue).mapValues { $0.map(\.value.text) }
     }
 
-    private func told(_ barriers: [Barrier]) -> [MergeBarrier] {
+    /// The latest.
+    func told(_ barriers: [Barrier]) -> [MergeBarrier] {
         Self.latest(barriers.suffix(Self.barriersTold), bytes: Self.bytesOfBarriers, \.identity).map(\.told)
     }
 

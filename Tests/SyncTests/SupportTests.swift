@@ -234,6 +234,27 @@ import WireJSON
         #expect(try WireJSONEncoder().encode(told).count < 240_000)
     }
 
+    /// S132: all are taken away, and as many are told as an answer has room for.
+    @Test func veryManyBarriersGoAtOnce() throws {
+        let world = world()
+        let mpid = try #require(world.login(["customerid": "anna"])?.mpid)
+        let other = try #require(world.login(["customerid": "bert"], on: "d2")?.mpid)
+        var profile = try #require(world.profile(mpid))
+        profile.barriers = (1000..<4000).map {
+            Barrier(Identity(.email, IdentityValue("\($0)@b.io")), from: mpid, for: other)
+        }
+        var heir = try #require(world.profile(other))
+        heir.barriers = profile.barriers
+        for one in [profile, heir] { world.state.apply(.profile(one)) }
+        let allow = AllowMerge(mpid: mpid, otherMPID: other, author: "kim", reason: "one person after all")
+        guard case .allowed(let told) = world.run(.allow(allow)) else {
+            Issue.record("refused")
+            return
+        }
+        #expect(told.allowedCount == 3000 && told.allowed.count == 100)
+        #expect(world.profile(mpid)?.barriers == [] && world.profile(other)?.barriers == [])
+    }
+
     /// S120, S90, S91: a shared tablet leads to nobody who is known, and what several have to nobody for certain.
     @Test func whoIsNotCertainIsNotTold() throws {
         let world = World(.defaults(of: .userIDThenEmail))

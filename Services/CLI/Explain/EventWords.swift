@@ -182,7 +182,9 @@ struct EventWords {
                 "\(one["otherMPID"]?.stringValue ?? "?") (\(one["identity"]?["type"]?.stringValue ?? "?") "
                     + "\(one["identity"]?["value"]?.stringValue ?? "?"))"
             }
-            return "profile \(says("mpid")) may meet \(others.joined(separator: ", ")) again" + byHand
+            let more = (data["allowedCount"]?.int64Value ?? 0) - Int64(others.count)
+            return "profile \(says("mpid")) may meet \(others.joined(separator: ", "))"
+                + (more > 0 ? " and \(more) more" : "") + " again" + byHand
         case "restriction-changed":
             return "what is known of profile \(says("mpid")) \(mayBeUsed)" + byHand
         case "user-restriction-changed":
