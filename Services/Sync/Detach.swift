@@ -208,13 +208,14 @@ extension SyncDecider {
             command.identity?.identity.map { barrier.isAbout($0, settings) }
                 ?? [barrier.mpid, barrier.other].contains(command.otherMPID)
         }
-        let result = AllowResult(mpid: command.mpid, allowed: allowed.map(\.told))
+        let result = AllowResult(mpid: command.mpid, allowed: told(allowed), allowedCount: allowed.count)
         guard !allowed.isEmpty else { return Decision(.succeeded(result)) }
         var draft = Draft(state, context, .detach)
         draft.lift(allowed)
         draft.tell(
             MergeAllowed(
-                mpid: command.mpid, allowed: result.allowed, author: command.author, reason: command.reason))
+                mpid: command.mpid, allowed: result.allowed, allowedCount: result.allowedCount,
+                author: command.author, reason: command.reason))
         return draft.decision(.succeeded(result))
     }
 }

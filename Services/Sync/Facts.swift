@@ -32,17 +32,19 @@ extension SyncService {
         }
         let user = LinkedUser(app: app.id, id: UserID(id))
         var profiles = try store.profiles(of: [user])
+        var devices: [DeviceRecord] = []
         if let mpid = MPID(id) {
-            profiles += try store.profiles([Profile.Key(app: app.id, id: mpid)])
             let key = Profile.Key(app: app.id, id: mpid)
-            let devices = try store.devices(withCurrent: [key]) + store.devices(withAnonymous: [key])
-            for device in Dictionary(devices.map { ($0.key, $0) }, uniquingKeysWith: { first, _ in first }).values
-                .sorted(by: { $0.key < $1.key })
-            {
-                add(device, to: &subject)
-            }
+            profiles += try store.profiles([key])
+            devices = try store.devices(withCurrent: [key]) + store.devices(withAnonymous: [key])
         }
+        // The profile first: it leads to what was decided, and may have more devices than there is room for.
         profiles.forEach { add($0, to: &subject) }
+        for device in Dictionary(devices.map { ($0.key, $0) }, uniquingKeysWith: { first, _ in first }).values
+            .sorted(by: { $0.key < $1.key })
+        {
+            add(device, to: &subject)
+        }
         for device in try store.devices([DeviceRecord.Key(app: app.id, id: DeviceID(id))]) {
             add(device, to: &subject)
             if device.lastDecision.link != .none { subject.heads.append(device.lastDecision.link) }

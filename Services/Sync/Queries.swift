@@ -79,8 +79,8 @@ extension SyncDecider {
             aliasedFromCount: profile.aliasedFrom.count, name: profile.name, userId: profile.mark?.userID,
             devices: Array(page), deviceCount: devices.count,
             next: left.count > page.count ? page.last.flatMap { pages(of: profile).next($0.pageEnd) } : nil,
-            barriers: profile.barriers.map(\.told), isRestricted: profile.isRestricted, isOrphaned: profile.isOrphaned,
-            isErased: profile.isErased)
+            barriers: told(profile.barriers), barrierCount: profile.barriers.count, isRestricted: profile.isRestricted,
+            isOrphaned: profile.isOrphaned, isErased: profile.isErased)
     }
 
     /// The devices whose user it is, or the anonymous one, the one on which it was seen last first.
@@ -97,18 +97,33 @@ extension SyncDecider {
 
     /// What fits into an answer: of very many values the latest.
     private func told(_ identities: [Identity]) -> [IdentityType.RawValue: [String]] {
-        var room = Self.bytesOfIdentities
-        let latest = identities.reversed().prefix { identity in
-            room -= identity.value.text.utf8.count
+        let latest = Self.latest(identities, bytes: Self.bytesOfIdentities) { $0 }
+        return Dictionary(grouping: latest, by: \.type.rawValue).mapValues { $0.map(\.value.text) }
+    }
+
+    /// The latest.
+    func told(_ barriers: [Barrier]) -> [MergeBarrier] {
+        Self.latest(barriers.suffix(Self.barriersTold), bytes: Self.bytesOfBarriers, \.identity).map(\.told)
+    }
+
+    /// - Parameter bytes: as many may the values have.
+    private static func latest<Element>(
+        _ elements: some BidirectionalCollection<Element>, bytes: Int, _ identity: (Element) -> Identity
+    ) -> [Element] {
+        var room = bytes
+        let latest = elements.reversed().prefix { element in
+            room -= identity(element).value.text.utf8.count
             return room >= 0
         }
-        return Dictionary(grouping: latest.reversed(), by: \.type.rawValue).mapValues { $0.map(\.value.text) }
+        return latest.reversed()
     }
 
     static let devicesInPage = 100
     static let sourcesTold = 1000
+    static let barriersTold = 100
     /// With two bytes for one where a letter has to be escaped, an answer stays below 256 KiB.
     static let bytesOfIdentities = 48_000
+    static let bytesOfBarriers = 12_000
 
     /// S71.
     func users(_ command: GetDeviceUsers) throws(Rejection) -> Decision {

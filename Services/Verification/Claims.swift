@@ -13,6 +13,8 @@ struct Claim {
     var problem: Rejection?
     /// The key that vouches.
     var key: VerificationSettings.Key?
+    /// The key of an identity token whose signature is right, whatever else is wrong with it.
+    var signer: VerificationSettings.Key?
 
     var keyID: KeyID? { key?.shownID }
 
@@ -66,7 +68,9 @@ struct Claim {
 
     private mutating func check(_ token: IdentityToken, _ settings: VerificationSettings, _ now: Timestamp) {
         do throws(Rejection) {
-            key = try token.verify(settings, now: now)
+            signer = try token.signer(settings, now: now)
+            try token.check(settings, now: now)
+            key = signer
         } catch {
             problem = error
         }

@@ -72,9 +72,11 @@ extension VerificationDecider {
         case (_, nil, .success(.user)):
             event = VerificationVerified(deviceId: deviceID, method: claim.method, keyId: claim.keyID)
         case (.report, let problem?, _):
-            event = UnverifiedObserved(deviceId: deviceID, method: claim.method, reason: problem.reason)  // V25
+            event = UnverifiedObserved(
+                deviceId: deviceID, method: claim.method, reason: problem.reason, keyId: claim.signer?.shownID)  // V25
         case (.enforce, let problem?, _):
-            event = VerificationFailed(deviceId: deviceID, method: claim.method, reason: problem.reason)
+            event = VerificationFailed(
+                deviceId: deviceID, method: claim.method, reason: problem.reason, keyId: claim.signer?.shownID)
         }
         let tally = Tally(method: claim.method, keyID: claim.keyID, reason: claim.problem?.reason)
         return Decision(.noted, changes: [.counted(app: context.app.id, tally, at: context.now)], events: [event])

@@ -58,6 +58,31 @@ import WireJSON
         #expect(EventWords.sentence(try told(file)) == sentence)
     }
 
+    /// A login by which somebody becomes known has the profile that was there.
+    @Test func whoStaysWasThereBefore() {
+        let data: JSONValue = ["deviceId": "d1", "mpid": "2", "previousMPID": "2", "isLoggedIn": true]
+        let told = Fact.Told(type: "identity.sync.current-user-changed.v1", data: data)
+        #expect(EventWords.sentence(told) == "device d1 has profile 2, logged in, as before")
+    }
+
+    @Test(arguments: [
+        ("authToken", ", with an authentication token"), ("identityToken", ", with an identity token"), ("other", ""),
+    ])
+    func aRefusalSaysWhatWasShown(_ method: String, _ words: String) {
+        let data: JSONValue = ["deviceId": "d1", "method": .string(method), "reason": "InvalidAuthToken"]
+        let told = Fact.Told(type: "identity.verification.failed.v1", data: data)
+        #expect(EventWords.sentence(told) == "device d1 did not prove who its user is\(words): InvalidAuthToken")
+    }
+
+    @Test func aRefusalSaysWhoseKeyItWasWhereThatIsKnown() {
+        let data: JSONValue = [
+            "deviceId": "d1", "method": "identityToken", "reason": "INVALID_IDENTITY_TOKEN", "keyId": "k1",
+        ]
+        let told = Fact.Told(type: "identity.verification.failed.v1", data: data)
+        let words = "device d1 did not prove who its user is, with an identity token of key k1: INVALID_IDENTITY_TOKEN"
+        #expect(EventWords.sentence(told) == words)
+    }
+
     @Test func whatHasNoWordsIsShownAsItIs() {
         let told = Fact.Told(type: "identity.sync.new-thing.v1", data: ["mpid": "7"])
         #expect(EventWords.sentence(told) == "sync.new-thing  mpid=7")
@@ -88,6 +113,30 @@ import WireJSON
             StepWords.lines(fact("identity.link.erase-user.v1", "succeeded", events: [event])) == [
                 "2026-11-21 09:04:04  erasure of a user", "    user u1 is erased",
             ])
+    }
+
+    @Test func whoDidItIsNamed() {
+        var repair = fact("identity.link.unlink-user.v1", "rejected", reason: "USER_NOT_FOUND")
+        repair.authId = "demo-support"
+        #expect(
+            StepWords.lines(repair) == [
+                "2026-11-21 09:04:04  an external id taken by support, key demo-support: refused, USER_NOT_FOUND"
+            ])
+    }
+
+    /// What the services have about somebody, but not as members.
+    @Test(
+        arguments: [
+            (
+                "user", ["kind": "codes", "externalId": "ada", "count": 2, "unused": 1],
+                "user: codes for external id ada: 2, of them not used: 1"
+            ),
+            ("user", ["kind": "user", "userId": "u1", "isErased": true], "user: user u1 is erased"),
+            ("link", ["kind": "user", "userId": "u1", "isErased": true], "link: user u1 is erased"),
+            ("link", ["kind": "user", "userId": "u1"], "link: user u1 is unlinked"),
+        ] as [(String, JSONValue, String)])
+    func rowsAreSentences(_ service: String, _ value: JSONValue, _ text: String) {
+        #expect(FactLines.text(IdentityWalk.Row(service: service, value: value)) == text)
     }
 
     @Test(arguments: [

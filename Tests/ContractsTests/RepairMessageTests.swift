@@ -53,7 +53,8 @@ extension GoldenTests {
             MergeBarred(mpid: .max, deviceId: "d1", cause: .login, types: [.email, .other])),
         message(
             "event-sync-merge-allowed",
-            MergeAllowed(mpid: .max, allowed: [barrier], author: "kim", reason: "one person after all")),
+            MergeAllowed(
+                mpid: .max, allowed: [barrier], allowedCount: 1, author: "kim", reason: "one person after all")),
         reply(
             "reply-sync-detach-succeeded",
             Reply(
@@ -69,7 +70,7 @@ extension GoldenTests {
             "reply-sync-allow-succeeded",
             Reply(
                 commandId: "c1", commandType: AllowMerge.type, commandDigest: digest, status: .succeeded,
-                result: AllowResult(mpid: .max, allowed: [barrier]))),
+                result: AllowResult(mpid: .max, allowed: [barrier], allowedCount: 1))),
         message("command-sync-get-profile", GetProfile(identity: .init(type: "email", value: "a@b.io"))),
         message("command-sync-get-profile-page", GetProfile(mpid: MPID.max, after: "bmV4dA")),
         message("command-link-facts", ReadFacts<FactsOf.Link>(FactsQuery(id: "i1"))),
@@ -111,7 +112,8 @@ extension GoldenTests {
                     isLoggedIn: true, firstSeen: moment, lastSeen: moment, aliasedSince: moment,
                     aliasedFrom: [MPID.max], aliasedFromCount: 1, name: "Anna", userId: "u1",
                     devices: [.init(deviceId: "d1", isCurrent: true, firstSeen: moment, lastSeen: moment)],
-                    deviceCount: 101, next: "bmV4dA", barriers: [barrier], isOrphaned: false, isErased: false))),
+                    deviceCount: 101, next: "bmV4dA", barriers: [barrier], barrierCount: 1, isOrphaned: false,
+                    isErased: false))),
         reply(
             "reply-link-facts-succeeded",
             Reply(

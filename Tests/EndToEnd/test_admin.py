@@ -169,6 +169,65 @@ def test_a_read_over_kafka_is_noted_too(at: Desk) -> None:
         assert until(lambda a=answer, s=service: at.reads(s, a.headers["X-Request-Id"]), 30, "the line")
 
 
+def test_the_facts_of_all_services_about_an_id(at: Desk) -> None:
+    name, device = fresh("ext"), fresh("device")
+    user, mpid = at.signs_up(name), at.logs_in(name, device)
+    answer = at.read(f"/admin/v1/facts/{user['installId']}")
+    facts = good(answer)
+    assert set(facts) == {"id", "services"} and set(facts["services"]) == set(SERVICES)
+    told = {service: [(fact["service"], fact["outcome"], [event["type"] for event in fact["events"]])
+                      for fact in part["facts"]] for service, part in facts["services"].items()}
+    assert ("link", "succeeded", ["identity.link.install-registered.v1", "identity.link.linked.v1"]) in told["link"]
+    assert [row["kind"] for row in facts["services"]["link"]["state"]] == ["install"]
+    assert told["sync"] == told["verification"] == []
+    # Reading is noted by each service, with the one id that the caller sees.
+    ref = answer.headers["X-Request-Id"]
+    for service in SERVICES:
+        [line] = until(lambda s=service: at.reads(s, ref), 30, f"the line of {service}")
+        assert (line["authid"], line["type"]) == ("desk-support", f"identity.{service}.facts.v1")
+        assert line["subject"] == subject_digest(at.services[service], at, "id", user["installId"])
+    # By what people are called, in the body.
+    named = good(at.resolve("facts", id=name))
+    assert {row["kind"] for row in named["services"]["sync"]["state"]} == {"identity"}
+    assert {row["externalId"] for row in named["services"]["link"]["state"] if row["kind"] == "user"} == {name}
+    profile = good(at.read(f"/admin/v1/facts/{mpid}"))
+    assert {row["kind"] for row in profile["services"]["sync"]["state"]} == {"profile", "device"}
+    # Who may not, and who is another app's; nobody is told apart from somebody unknown.
+    assert code(at.read(f"/admin/v1/facts/{mpid}", "desk-backend")) == (403, "INSUFFICIENT_SCOPE")
+    for nobody in (good(at.read(f"/admin/v1/facts/{mpid}", "other-support")), good(at.read(f"/admin/v1/facts/{fresh('x')}"))):
+        assert all(part == {"state": [], "facts": []} for part in nobody["services"].values())
+
+
+def test_facts_come_in_pages(at: Desk) -> None:
+    name, device = fresh("ext"), fresh("device")
+    mpid = at.logs_in(name, device)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda number: at.logs_in(name, f"{device}-{number}"), range(MANY)))
+    seen, body = [], {"id": mpid}
+    while True:
+        page = good(at.resolve("facts", **body))
+        seen += [(fact["topic"], fact["partition"], fact["offset"]) for fact in page["services"]["sync"]["facts"]]
+        assert len(page["services"]["sync"]["facts"]) <= 100
+        if "next" not in page:
+            break
+        by_query = {"after": body["after"]} if "after" in body else {}
+        assert page == good(at.read(f"/admin/v1/facts/{mpid}", **by_query))
+        body["after"] = page["next"]
+    assert len(set(seen)) == len(seen) >= MANY
+    # For another id it says nothing.
+    other = at.logs_in(fresh("ext"), fresh("device"))
+    assert code(at.resolve("facts", id=other, after=body["after"])) == (400, "INVALID_REQUEST")
+
+
+def test_a_service_that_does_not_answer_is_named(at: Desk) -> None:
+    mpid = at.logs_in(fresh("ext"), fresh("device"))
+    assert at.services["user"].stop() == 0
+    facts = good(at.read(f"/admin/v1/facts/{mpid}"))
+    at.services["user"].start().wait_ready()
+    assert facts["silent"] == ["user"] and facts["services"]["sync"]["state"]
+    assert set(facts["services"]) == set(SERVICES) - {"user"}
+
+
 def test_two_apps_see_nothing_of_each_other(at: Desk) -> None:
     name = fresh("ext")
     user, mpid = at.signs_up(name), at.logs_in(name, fresh("device"))

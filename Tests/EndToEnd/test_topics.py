@@ -288,7 +288,7 @@ def five(make_deployment: Make) -> GatewayDeployment:
 
 
 def play(environment: dict[str, str]) -> None:
-    """The story of scripts/up, by somebody who may do everything."""
+    """The story of scripts/up until support comes, by somebody who may do everything."""
     def send(type: str, key: str, app: str = "demo", **data: object) -> dict[str, Any]:
         answer = tool("send", type, "--app", app, "--key-id", key, "--data", json.dumps(data), "--wait", "30",
                       environment=environment)

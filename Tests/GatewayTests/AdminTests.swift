@@ -70,6 +70,8 @@ import WireJSON
     @Test(arguments: [
         ("/admin/v1/users/5a18", "GET /admin/v1/users/{user_id} 5a18"),
         ("/admin/v1/users/resolve", "POST /admin/v1/users/resolve "),
+        ("/admin/v1/facts/device%3A1", "GET /admin/v1/facts/{id} device:1"),
+        ("/admin/v1/facts/resolve", "POST /admin/v1/facts/resolve "),
         ("/admin/v1/profiles/-7", "GET /admin/v1/profiles/{mpid} -7"),
         ("/admin/v1/link/make-active", "POST /admin/v1/link/make-active "),
         ("/userprofile/v1/1/2/3/-7", "GET /userprofile/v1/{org_id}/{account_id}/{workspace_id}/{mpid} -7"),
@@ -131,6 +133,79 @@ import WireJSON
         let (_, profile) = try await ask("POST /admin/v1/profiles/resolve", body: #"{"mpid":"7","after":"x"}"#)
         #expect(profile?.data == ["mpid": "7", "after": "x"])
         #expect(try await ask("GET /admin/v1/profiles/0").response.status == 400)
+    }
+
+    // MARK: Facts
+
+    /// Answers as the services do that are named; the others say nothing.
+    private final class Services: CommandBus {
+        let apps = AppDirectory([])
+        let load = 0.0
+        let asked = Mutex<[OutgoingCommand]>([])
+        private let pages: [String: String?]
+
+        /// - Parameter pages: what each service that answers says is next.
+        init(_ pages: [String: String?]) { self.pages = pages }
+
+        func ask(_ command: OutgoingCommand, acceptsPending: Bool) async throws -> Answer {
+            asked.withLock { $0.append(command) }
+            let service = FactsCalls.service(command.type)
+            guard let page = pages[service] else { return .timedOut }
+            var result: JSONObject = ["id": "i", "state": [["kind": .string(service)]], "facts": []]
+            result["next"] = page.map { .string($0) }
+            return .reply(
+                CommandReply(
+                    commandID: command.id, app: "demo", digest: "d", status: .succeeded, result: .object(result)))
+        }
+    }
+
+    private func facts(
+        _ line: String, query: String? = nil, body: String = "", _ pages: [String: String?]
+    ) async throws -> (response: APIResponse, asked: [String: OutgoingCommand]) {
+        let bus = Services(pages)
+        let api = API(bus: bus, secrets: nil, limits: RequestLimits(), replyTimeout: .seconds(1), now: { .now })
+        let caller = Caller(
+            app: AppSettings(id: "demo"), principal: Principal(kind: .apiKey("demo-support"), scopes: [.support]))
+        var note = AccessNote()
+        let request = testRequest("", query: query, ["Idempotency-Key": "k"], body: body)
+        let response = await api.respond(
+            to: try #require(testCall(line, request, .admin)), of: .held(caller),
+            trace: TraceContext(parent: nil, state: nil), note: &note)
+        let asked = bus.asked.withLock { $0 }
+        #expect(Set(asked.map(\.id)).count <= 1 && asked.allSatisfy { !$0.id.isDerived })
+        return (response, Dictionary(uniqueKeysWithValues: asked.map { (FactsCalls.service($0.type), $0) }))
+    }
+
+    /// Each service is asked for the id, and one answer says what all know, and where it goes on.
+    @Test func allServicesAreAskedAtOnce() async throws {
+        let pages: [String: String?] = ["link": "bmV4dA==", "user": nil, "sync": "a+b/", "verification": nil]
+        let (response, asked) = try await facts("GET /admin/v1/facts/a%2Fb", query: "source=shop", pages)
+        #expect(response.status == 200 && asked.count == 4)
+        for command in asked.values { #expect(command.data == ["id": "a/b", "source": "shop"]) }
+        let told = try body(response)
+        #expect(told["services"]?["user"] == ["state": [["kind": "user"]], "facts": []])
+        #expect(told["id"] == "a/b" && told["silent"] == nil && told["next"] == "link:bmV4dA==,sync:a+b/")
+        let (next, more) = try await facts(
+            "POST /admin/v1/facts/resolve", body: #"{"id":"a/b","after":"link:bmV4dA==,sync:a+b/","x":1}"#, pages)
+        #expect(next.status == 200 && Set(more.keys) == ["link", "sync"])
+        #expect(more["sync"]?.data == ["id": "a/b", "page": "a+b/"])
+    }
+
+    /// What the others know is worth having.
+    @Test func aServiceThatIsSilentIsNamed() async throws {
+        let (response, _) = try await facts("GET /admin/v1/facts/i", ["link": nil, "sync": nil])
+        let told = try body(response)
+        #expect(response.status == 200 && told["silent"] == ["user", "verification"])
+        #expect(told["services"]?.objectValue?.map(\.name) == ["link", "sync"])
+        #expect(try await facts("GET /admin/v1/facts/i", [:]).response.status == 504)
+    }
+
+    @Test(arguments: ["link", "link:a,link:b", "mail:a", ",", "link:", "a:b:c"])
+    func whatNoAnswerSaidIsNoPage(_ after: String) async throws {
+        let (response, asked) = try await facts("GET /admin/v1/facts/i", query: "after=\(after)", ["link": nil])
+        #expect(response.status == 400 && asked.isEmpty)
+        let (body, _) = try await facts("POST /admin/v1/facts/resolve", body: #"{"id":"i","after":7}"#, ["link": nil])
+        #expect(body.status == 400)
     }
 
     // MARK: The identity vendor's calls (F45, F46)

@@ -44,13 +44,36 @@ import WireJSON
             try store.database.transaction { try service.facts(about: id, of: app, in: $0) }
         }
         for (id, kinds) in [
-            ("77", ["device", "profile"]), ("d1", ["device"]), (key.id.value.text, ["identity"]), ("78", []), ("x", []),
+            ("77", ["profile", "device"]), ("d1", ["device"]), (key.id.value.text, ["identity"]), ("78", []), ("x", []),
         ] {
             let found = try subject(id)
             #expect(found.state.compactMap { $0["kind"]?.stringValue } == kinds, "\(id)")
             #expect(found.heads.count == (kinds.isEmpty ? 0 : 1), "\(id)")
             #expect(found.spellings.contains(id))
         }
+    }
+
+    /// However many devices a profile has, it leads to what was decided about it.
+    @Test func aProfileWithManyDevicesIsTold() throws {
+        let store = try SyncTestStore(.sqlite)
+        let mpid = try #require(MPID("77"))
+        var chain = chain("c1")
+        var state = SyncState()
+        let devices = (1...60).map { number in
+            var device = DeviceRecord(key: .init(app: "demo", id: DeviceID("d\(number)")))
+            device.move(to: mpid, now: 5, remembering: 10)
+            return SyncState.Change.device(device)
+        }
+        for change in [.profile(Profile(app: "demo", mpid: mpid, seen: 5))] + devices {
+            state.chain(change, &chain)
+            state.apply(change)
+        }
+        let found = try store.database.transaction { [state] in
+            try SyncStore(transaction: $0).save(state)
+            return try SyncService(aliasDelay: .zero).facts(about: "77", of: app, in: $0)
+        }
+        #expect(found.state.count == FactsSubject.most && found.state.first?["kind"] == "profile")
+        #expect(found.heads.count == 1)
     }
 
     /// A value that nobody holds any more has no row; who lost it is found by a mention.

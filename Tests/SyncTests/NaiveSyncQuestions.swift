@@ -74,6 +74,7 @@ extension NaiveSyncModel {
                 deviceId: id, isCurrent: device.current == person.mpid, firstSeen: time(user.first),
                 lastSeen: time(user.last))
         }
+        let fences = fences.filter { [$0.mpid, $0.other].contains(person.mpid) }
         return ProfileResult(
             mpid: person.mpid,
             identities: Dictionary(grouping: person.ids, by: \.type.rawValue).mapValues { ids in
@@ -84,9 +85,9 @@ extension NaiveSyncModel {
             aliasedFromCount: origins[person.mpid]?.count ?? 0, name: person.name, userId: person.user,
             devices: seen.sorted { $0.lastSeen == $1.lastSeen ? $0.deviceId < $1.deviceId : $0.lastSeen > $1.lastSeen },
             deviceCount: seen.count,
-            barriers: fences.filter { [$0.mpid, $0.other].contains(person.mpid) }.map {
-                MergeBarrier(mpid: $0.mpid, identity: $0.id, otherMPID: $0.other)
-            }, isRestricted: person.isFrozen, isOrphaned: person.isOrphan, isErased: person.isErased)
+            barriers: fences.map { MergeBarrier(mpid: $0.mpid, identity: $0.id, otherMPID: $0.other) },
+            barrierCount: fences.count, isRestricted: person.isFrozen, isOrphaned: person.isOrphan,
+            isErased: person.isErased)
     }
 
     func isLogin(_ id: Identity) -> Bool { settings.loginIdentities.contains(id.type) }

@@ -191,8 +191,9 @@ extension NaiveSyncModel {
         let allowed = down.map { MergeBarrier(mpid: $0.mpid, identity: $0.id, otherMPID: $0.other) }
         if !allowed.isEmpty {
             deeds.repair = MergeAllowed(
-                mpid: me.mpid, allowed: allowed, author: command.author, reason: command.reason)
+                mpid: me.mpid, allowed: allowed, allowedCount: allowed.count, author: command.author,
+                reason: command.reason)
         }
-        return AllowResult(mpid: me.mpid, allowed: allowed)
+        return AllowResult(mpid: me.mpid, allowed: allowed, allowedCount: allowed.count)
     }
 }

@@ -213,6 +213,11 @@ import WireJSON
             profile.add(Identity(.other2, IdentityValue(value)), at: Int64(number))
         }
         profile.aliasedFrom = (1...5000).compactMap { MPID(Int64.max - $0) }
+        let other = try #require(MPID(Int64.max))
+        profile.barriers = (1000..<4000).map { number in
+            let value = number < 3950 ? "\(number)" + String(repeating: "\"", count: 746) : "\(number)"
+            return Barrier(Identity(.email, IdentityValue(value)), from: mpid, for: other)
+        }
         world.state.apply(.profile(profile))
         for number in 100..<200 {
             _ = world.login(["customerid": "anna"], on: DeviceID("\(number)" + String(repeating: "\"", count: 252)))
@@ -224,7 +229,30 @@ import WireJSON
         #expect(told.identityCount == 201 && told.identities["other2"]?.count == 64)
         #expect(told.identities["other2"]?.last?.hasPrefix("1199") == true && told.identities["customerid"] == nil)
         #expect(told.aliasedFrom.count == 1000 && told.aliasedFromCount == 5000)
+        #expect(told.barrierCount == 3000 && told.barriers.count == 50 + 15)
+        #expect(told.barriers.last?.identity.value.text == "3999")
         #expect(try WireJSONEncoder().encode(told).count < 240_000)
+    }
+
+    /// S132: all are taken away, and as many are told as an answer has room for.
+    @Test func veryManyBarriersGoAtOnce() throws {
+        let world = world()
+        let mpid = try #require(world.login(["customerid": "anna"])?.mpid)
+        let other = try #require(world.login(["customerid": "bert"], on: "d2")?.mpid)
+        var profile = try #require(world.profile(mpid))
+        profile.barriers = (1000..<4000).map {
+            Barrier(Identity(.email, IdentityValue("\($0)@b.io")), from: mpid, for: other)
+        }
+        var heir = try #require(world.profile(other))
+        heir.barriers = profile.barriers
+        for one in [profile, heir] { world.state.apply(.profile(one)) }
+        let allow = AllowMerge(mpid: mpid, otherMPID: other, author: "kim", reason: "one person after all")
+        guard case .allowed(let told) = world.run(.allow(allow)) else {
+            Issue.record("refused")
+            return
+        }
+        #expect(told.allowedCount == 3000 && told.allowed.count == 100)
+        #expect(world.profile(mpid)?.barriers == [] && world.profile(other)?.barriers == [])
     }
 
     /// S120, S90, S91: a shared tablet leads to nobody who is known, and what several have to nobody for certain.

@@ -13,6 +13,7 @@ extension NaiveSessions {
         var who = who(login)
         var problem: ReasonCode?
         var key: VerificationSettings.Key?
+        var signer: VerificationSettings.Key?
         let isChecked =
             switch (login.method, who) {
             case (.authToken, .anonymous), (.identityToken, .anonymous(.noIdentifier)): false
@@ -21,12 +22,14 @@ extension NaiveSessions {
             }
         if isChecked {
             switch vouching(login) {
-            case .success(let maker): key = maker
+            case .success(let maker):
+                key = maker
+                signer = login.method == .identityToken ? maker : nil
             case .failure(let rejection): problem = rejection.reason
             }
         }
         if case .unreadable = who { (problem, key) = (problem ?? fault(login), nil) }
-        count(login, who, problem, key)
+        count(login, who, problem, key, signer)
         if case .unreadable = who, settings.mode != .enforce { return .rejected(problem ?? .internalError, with: nil) }
 
         look(at: login.device)
@@ -111,7 +114,8 @@ extension NaiveSessions {
 
     /// V52.
     private mutating func count(
-        _ login: RandomCommands.Login, _ who: Who, _ problem: ReasonCode?, _ key: VerificationSettings.Key?
+        _ login: RandomCommands.Login, _ who: Who, _ problem: ReasonCode?, _ key: VerificationSettings.Key?,
+        _ signer: VerificationSettings.Key?
     ) {
         if settings.mode == .off { return }
         if case .anonymous = who, problem == nil { return }
@@ -130,8 +134,11 @@ extension NaiveSessions {
             switch (problem, settings.mode) {
             case (nil, _): VerificationVerified(deviceId: login.device, method: login.method, keyId: key?.shownID)
             case (let problem?, .report):
-                UnverifiedObserved(deviceId: login.device, method: login.method, reason: problem)
-            case (let problem?, _): VerificationFailed(deviceId: login.device, method: login.method, reason: problem)
+                UnverifiedObserved(
+                    deviceId: login.device, method: login.method, reason: problem, keyId: signer?.shownID)
+            case (let problem?, _):
+                VerificationFailed(
+                    deviceId: login.device, method: login.method, reason: problem, keyId: signer?.shownID)
             }
         told.append(event)
     }

@@ -156,6 +156,20 @@ import WireJSON
         #expect(decision.sent == row.list(4))
     }
 
+    /// Whose key it was is told of a token that is refused for something else than its signature.
+    @Test(arguments: [(old, "j1"), (nobody, "j1"), ("x", nil), (jwt + "A", nil)] as [(String, KeyID?)])
+    func aRefusedTokenNamesItsKey(_ token: String, _ key: KeyID?) {
+        for mode in [VerificationSettings.Mode.enforce, .report] {
+            var settings = Fixture.settings(mode)
+            settings.identityTokenSecrets = [Fixture.key("j1", Fixture.secret)]
+            var world = World(settings)
+            let told = world.identity(token).events.compactMap { event in
+                (event as? VerificationFailed).map { [$0.keyId] } ?? (event as? UnverifiedObserved).map { [$0.keyId] }
+            }
+            #expect(told == [[key]])
+        }
+    }
+
     @Test func withoutASecretIdentityTokensAreRefused() {
         var world = World(Fixture.settings(identityTokenSecret: nil))
         #expect(world.identity(Self.jwt).answer == "rejected IDENTITY_FEATURE_NOT_ENABLED")

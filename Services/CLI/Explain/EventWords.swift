@@ -127,7 +127,7 @@ struct EventWords {
         case "current-user-changed":
             return "device \(says("deviceId")) has profile \(says("mpid")), "
                 + (isTrue("isLoggedIn") ? "logged in" : "not logged in")
-                + with("previousMPID", "; before that it had ")
+                + (text("previousMPID") == text("mpid") ? ", as before" : with("previousMPID", "; before that it had "))
         case "identities-changed": return identitiesChanged
         case "profile-orphaned":
             return "profile \(says("mpid")) has no identity left" + with("takenBy", ": profile ", " has it")
@@ -182,7 +182,9 @@ struct EventWords {
                 "\(one["otherMPID"]?.stringValue ?? "?") (\(one["identity"]?["type"]?.stringValue ?? "?") "
                     + "\(one["identity"]?["value"]?.stringValue ?? "?"))"
             }
-            return "profile \(says("mpid")) may meet \(others.joined(separator: ", ")) again" + byHand
+            let more = (data["allowedCount"]?.int64Value ?? 0) - Int64(others.count)
+            return "profile \(says("mpid")) may meet \(others.joined(separator: ", "))"
+                + (more > 0 ? " and \(more) more" : "") + " again" + byHand
         case "restriction-changed":
             return "what is known of profile \(says("mpid")) \(mayBeUsed)" + byHand
         case "user-restriction-changed":
@@ -199,9 +201,9 @@ struct EventWords {
         let device = "device \(says("deviceId"))"
         switch name {
         case "verified": return "\(device) proved who its user is" + with("keyId", ", by key ")
-        case "failed": return "\(device) did not prove who its user is: \(says("reason"))"
+        case "failed": return "\(device) did not prove who its user is\(proof): \(says("reason"))"
         case "unverified-observed":
-            return "\(device) did not prove who its user is, which this app lets pass: \(says("reason"))"
+            return "\(device) did not prove who its user is\(proof), which this app lets pass: \(says("reason"))"
         case "session-changed":
             let profile = with("mpid", ", profile ")
             return switch text("cause") {
@@ -212,6 +214,16 @@ struct EventWords {
             }
         case "erased": return "the sessions of \(list("mpids").joined(separator: ", ")) are gone"
         default: return nil
+        }
+    }
+
+    /// With what it was to be proved, and whose key made that.
+    private var proof: String {
+        let signer = with("keyId", " of key ")
+        return switch text("method") {
+        case "authToken": ", with an authentication token\(signer)"
+        case "identityToken": ", with an identity token\(signer)"
+        default: ""
         }
     }
 

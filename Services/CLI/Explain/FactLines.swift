@@ -9,6 +9,7 @@ enum FactLines {
     static func text(_ row: IdentityWalk.Row) -> String {
         let value = row.value
         func member(_ name: String) -> String { value[name]?.stringValue ?? "?" }
+        func number(_ name: String) -> String { value[name]?.int64Value.map(String.init) ?? "?" }
         func with(_ name: String, _ word: String) -> String { value[name]?.stringValue.map { ", \(word) \($0)" } ?? "" }
         func mark(_ name: String, _ word: String) -> String { value[name] == true ? ", \(word)" : "" }
         func list(_ name: String) -> String {
@@ -20,9 +21,15 @@ enum FactLines {
                 "install \(member("installId")) (\(member("device")), \(member("platform"))) is \(member("status")), "
                     + (value["userId"]?.stringValue.map { "user \($0)" } ?? "no user") + ", \(member("activity"))"
             case ("link", "user"):
-                "user \(member("userId")) "
-                    + (value["externalId"]?.stringValue.map { "has external id \($0)" } ?? "is unlinked")
-                    + mark("isRestricted", "restricted") + mark("isErased", "erased")
+                value["isErased"] == true
+                    ? "user \(member("userId")) is erased"
+                    : "user \(member("userId")) "
+                        + (value["externalId"]?.stringValue.map { "has external id \($0)" } ?? "is unlinked")
+                        + mark("isRestricted", "restricted")
+            case ("user", "user"):
+                "user \(member("userId")) is erased"
+            case ("user", "codes"):
+                "codes for external id \(member("externalId")): \(number("count")), of them not used: \(number("unused"))"
             case ("user", "install"): "install \(member("installId")) is \(member("phase"))" + with("userId", "user")
             case ("sync", "identity"):
                 "\(member("type")) \(member("value")) is held by \(list("mpids").isEmpty ? "nobody" : list("mpids"))"

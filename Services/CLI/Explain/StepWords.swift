@@ -23,7 +23,8 @@ enum StepWords {
             case "rejected": "refused, \(fact.reason ?? "?")" + (fact.message.map { ": \($0)" } ?? "")
             default: fact.outcome
             } as String?
-        let head = "\(day(fact))  \(names[type] ?? "heard of \(type)")" + (outcome.map { ": \($0)" } ?? "")
+        let key = fact.authId.map { ", key \($0)" } ?? ""
+        let head = "\(day(fact))  \(names[type] ?? "heard of \(type)")\(key)" + (outcome.map { ": \($0)" } ?? "")
         return [head] + fact.events.map { "    \(EventWords.sentence($0))" }
     }
 

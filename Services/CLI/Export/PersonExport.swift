@@ -115,7 +115,8 @@ struct PersonExport {
 
     /// Without the barriers: they name those from whom the person is kept apart, and what is theirs.
     private static func own(_ profile: JSONObject) -> JSONObject {
-        JSONObject(profile.members.filter { $0.name != "barriers" }.map { ($0.name, $0.value) })
+        JSONObject(
+            profile.members.filter { !["barriers", "barrierCount"].contains($0.name) }.map { ($0.name, $0.value) })
     }
 
     /// Those sessions on the profiles' devices that are the person's.

@@ -3,6 +3,7 @@
 import Apps
 import Contracts
 import Runtime
+import WireJSON
 
 extension Endpoint {
     /// Every endpoint of the admin port. A new one is a value here, an operation in docs/openapi-admin.json (then
@@ -33,7 +34,22 @@ extension Endpoint {
         Endpoint(
             "GET", "/admin/v1/sessions/{device_id}", .own, by: .backend, parameters: [],
             { GetSession(deviceId: DeviceID($0.id)) }),
+        facts("GET", "/admin/v1/facts/{id}", parameters: [.source, .after], FactsCalls.named),
+        facts("POST", "/admin/v1/facts/resolve", parameters: [], OwnCalls.members("id", "source", "after")),
     ]
+
+    /// A question to all services.
+    private static func facts(
+        _ method: String, _ path: String, parameters: Set<Query.Parameter>,
+        _ read: @escaping @Sendable (RequestContent) -> JSONValue
+    ) -> Endpoint {
+        Endpoint(
+            method, path, .own, by: .backend,
+            .command(
+                Command(
+                    type: FactsCalls.types[0], others: [], pending: .isAwaited, parameters: parameters, read: read,
+                    answer: OwnCalls.answer, progress: { _ in nil }, asksAll: true)))
+    }
 
     /// One line for each.
     private static let repairs = [

@@ -74,6 +74,8 @@ struct Endpoint: Sendable {
         let answer: Answer
         /// The path of what tells how it goes on when it takes long; `nil` when nothing does.
         let progress: Progress
+        /// Every service is asked, and their answers are one (``FactsCalls``); `type` is the first one's.
+        var asksAll = false
 
         /// How long the command may be decided when somebody can ask for its answer again; `nil`: for ever. A link is about
         /// the linker's turn, and nothing behind its end.

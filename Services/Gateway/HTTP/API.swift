@@ -61,9 +61,10 @@ struct API: Sendable {
         let acceptsPending = command.pending.isAnswer(to: body)
         let isDryRun =
             try call.dialect.isDryRun(body) || content.query.isDryRun || Preference.isDryRun(call.request)
-        // A dry run takes no key: the request itself may come later under it.
+        // A dry run takes no key: the request itself may come later under it. Nor does a question to several services: a key
+        // stands for one command.
         let named = try Self.idempotencyKey(call.request)
-        let key = isDryRun ? nil : named
+        let key = isDryRun || command.asksAll ? nil : named
         if let key {
             note.ref = CommandID.derived(caller: caller, idempotencyKey: key)
         }
@@ -74,36 +75,78 @@ struct API: Sendable {
             expires: isDryRun || key == nil && !acceptsPending
                 ? now().adding(replyTimeout) : command.lifetime(caller.app).map { now().adding($0) },
             isDryRun: isDryRun)
+        if command.asksAll { return try await askAll(outgoing, call) }
         // A dry run makes nothing that goes on.
         let progress = isDryRun ? nil : command.progress(content)
-        let answer: Answer
+        let answer = try await ask(outgoing, acceptsPending: acceptsPending)
+        if case .stillPending = answer, command.pending == .goesOn { return .accepted(progress) }
+        guard let reply = try Self.reply(answer) else { throw .timedOut }
+        var response = command.answer(
+            Endpoint.Outcome(
+                result: reply.result?.objectValue ?? [:], isPending: reply.status == .pending,
+                settings: caller.app.gateway, query: content.query,
+                tried: isDryRun ? Endpoint.Tried(events: reply.events, message: reply.message) : nil))
+        if response.status == 202 { response.goesOn(progress) }
+        if call.isRead, !caller.needsTokens { EntityTag.apply(to: &response, request: call.request) }
+        return response
+    }
+
+    private func ask(_ command: OutgoingCommand, acceptsPending: Bool = false) async throws(APIFailure) -> Answer {
         do {
-            answer = try await bus.ask(outgoing, acceptsPending: acceptsPending)
+            return try await bus.ask(command, acceptsPending: acceptsPending)
         } catch is CommandTooLarge {
             throw .tooLarge
         } catch {
             throw .defect
         }
+    }
+
+    /// Each service under the same id, by which the one request is found in the logs of all. A service that does not answer
+    /// is named; the others' answers are worth having without it.
+    private func askAll(_ command: OutgoingCommand, _ call: Call) async throws(APIFailure) -> APIResponse {
+        let questions = try FactsCalls.questions(command.data).map { question in
+            var one = command
+            (one.type, one.data) = (question.type, question.data)
+            return one
+        }
+        let answers = await withTaskGroup { group in
+            for question in questions {
+                group.addTask { () -> (String, Result<Answer, APIFailure>) in
+                    let service = FactsCalls.service(question.type)
+                    do throws(APIFailure) {
+                        return (service, .success(try await ask(question)))
+                    } catch {
+                        return (service, .failure(error))
+                    }
+                }
+            }
+            return await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
+        }
+        var results: [String: JSONObject] = [:]
+        var silent: [String] = []
+        for (service, answer) in answers.sorted(by: { $0.key < $1.key }) {
+            if let reply = try Self.reply(answer.get()) {
+                results[service] = reply.result?.objectValue ?? [:]
+            } else {
+                silent.append(service)
+            }
+        }
+        if results.isEmpty { throw .timedOut }
+        var response = APIResponse.json(200, .object(FactsCalls.result(command.data, results, silent: silent)))
+        if call.isRead { EntityTag.apply(to: &response, request: call.request) }
+        return response
+    }
+
+    /// - Returns: `nil` when none came in time.
+    private static func reply(_ answer: Answer) throws(APIFailure) -> CommandReply? {
         switch answer {
-        case .stillPending where command.pending == .goesOn: return .accepted(progress)
-        case .timedOut, .stillPending: throw .timedOut
+        case .timedOut, .stillPending: return nil
         case .unavailable: throw .unavailable
         case .full: throw .full
         case .keyReused: throw .keyReused
         case .reply(let reply):
-            switch reply.status {
-            case .succeeded, .pending:
-                var response = command.answer(
-                    Endpoint.Outcome(
-                        result: reply.result?.objectValue ?? [:], isPending: reply.status == .pending,
-                        settings: caller.app.gateway, query: content.query,
-                        tried: isDryRun ? Endpoint.Tried(events: reply.events, message: reply.message) : nil))
-                if response.status == 202 { response.goesOn(progress) }
-                if call.isRead, !caller.needsTokens { EntityTag.apply(to: &response, request: call.request) }
-                return response
-            case .rejected: throw APIFailure(reply)
-            case .expired: throw .timedOut
-            }
+            if reply.status == .rejected { throw APIFailure(reply) }
+            return reply.status == .expired ? nil : reply
         }
     }
 

@@ -8,6 +8,8 @@ struct Query: Sendable {
         case dryRun
         /// Where the page before ended.
         case after
+        /// Of a command's id: where it was sent from.
+        case source
         /// Of the identity vendor: what the answer shall have.
         case fields
     }

@@ -27,9 +27,10 @@ struct MessageGuess {
     /// Without those that come to the expected message.
     static func mistakes(_ identifiers: Identifiers, expected: MessageGuess) -> [MessageGuess] {
         let text = String(decoding: expected.bytes, as: UTF8.self)
+        let letters = identifiers.email == nil ? "letter case" : "e-mail case"
         var guesses = [
             MessageGuess(text + "\n", "a line feed at the end was signed too (echo without -n?)"),
-            MessageGuess(text.lowercased(), "e-mail case: the lower-cased text was signed; sign it as it is sent"),
+            MessageGuess(text.lowercased(), "\(letters): the lower-cased text was signed; sign it as it is sent"),
             MessageGuess(text.uppercased(), "the upper-cased text was signed; sign it as it is sent"),
         ]
         guesses += fields(identifiers)

@@ -40,6 +40,14 @@ public struct IdentityToken: Sendable {
     public func verify(
         _ settings: VerificationSettings, now: Timestamp
     ) throws(Rejection) -> VerificationSettings.Key {
+        let signer = try signer(settings, now: now)
+        try check(settings, now: now)
+        return signer
+    }
+
+    /// The secret that the token was made with.
+    /// - Throws: `IDENTITY_FEATURE_NOT_ENABLED`, `INVALID_IDENTITY_TOKEN`.
+    func signer(_ settings: VerificationSettings, now: Timestamp) throws(Rejection) -> VerificationSettings.Key {
         let secrets = settings.identityTokenSecrets
         guard !secrets.isEmpty else { throw Rejection(.identityFeatureNotEnabled) }
         var match: VerificationSettings.Key?
@@ -49,9 +57,14 @@ public struct IdentityToken: Sendable {
             match = isRight && key.isLive(at: now) ? key : match
         }
         guard let match else { throw Rejection(.invalidIdentityToken) }
+        return match
+    }
+
+    /// Age, and whom it is from and for.
+    /// - Throws: `INVALID_IDENTITY_TOKEN`, `IAT_IS_MANDATORY`.
+    func check(_ settings: VerificationSettings, now: Timestamp) throws(Rejection) {
         try checkAge(now)
         try checkParties(settings)
-        return match
     }
 
     /// V18.

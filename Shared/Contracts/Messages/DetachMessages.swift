@@ -153,11 +153,14 @@ public struct DetachResult: CommandResult {
 /// `sync.allow`: what keeps the profile apart no longer; empty when nothing did.
 public struct AllowResult: CommandResult {
     public var mpid: MPID
+    /// The latest, as many as ``ProfileResult/barriers`` has.
     public var allowed: [MergeBarrier]
+    public var allowedCount: Int
 
-    public init(mpid: MPID, allowed: [MergeBarrier]) {
+    public init(mpid: MPID, allowed: [MergeBarrier], allowedCount: Int) {
         self.mpid = mpid
         self.allowed = allowed
+        self.allowedCount = allowedCount
     }
 }
 
@@ -205,13 +208,16 @@ public struct MergeBarred: EventMessage {
 public struct MergeAllowed: EventMessage {
     public static let type = "identity.sync.merge-allowed.v1"
     public var mpid: MPID
+    /// The latest, as many as ``ProfileResult/barriers`` has.
     public var allowed: [MergeBarrier]
+    public var allowedCount: Int
     public var author: String
     public var reason: String
 
-    public init(mpid: MPID, allowed: [MergeBarrier], author: String, reason: String) {
+    public init(mpid: MPID, allowed: [MergeBarrier], allowedCount: Int, author: String, reason: String) {
         self.mpid = mpid
         self.allowed = allowed
+        self.allowedCount = allowedCount
         self.author = author
         self.reason = reason
     }

@@ -99,6 +99,8 @@ public struct Fact: Codable, Sendable, Hashable {
     public var type: String
     public var source: SourceID
     public var commandId: CommandID
+    /// The API key of whoever sent it, where that needs `support`, `user.delete` or `admin`.
+    public var authId: String?
     /// `succeeded`, `rejected`, `expired`, `pending` or `noted`.
     public var outcome: String
     /// Why it was rejected.
@@ -113,7 +115,8 @@ public struct Fact: Codable, Sendable, Hashable {
 
     public init(
         service: String, decidedAt: Timestamp, topic: String, partition: Int32, offset: Int64, type: String,
-        source: SourceID, commandId: CommandID, outcome: String, reason: String? = nil, message: String? = nil,
+        source: SourceID, commandId: CommandID, authId: String? = nil, outcome: String, reason: String? = nil,
+        message: String? = nil,
         result: JSONValue? = nil, hasSecret: Bool? = nil, events: [Told] = [], commands: [Told] = []
     ) {
         self.service = service
@@ -124,6 +127,7 @@ public struct Fact: Codable, Sendable, Hashable {
         self.type = type
         self.source = source
         self.commandId = commandId
+        self.authId = authId
         self.outcome = outcome
         self.reason = reason
         self.message = message

@@ -284,8 +284,10 @@ public struct ProfileResult: CommandResult {
     public var deviceCount: Int
     /// The next page's ``GetProfile/after``, for the same question; `nil` on the last page.
     public var next: String?
-    /// What keeps the profile and others apart (`sync.detach`).
+    /// What keeps the profile and others apart (`sync.detach`): the latest, 100 at most, and of at most 12,000 bytes of
+    /// values. `barrierCount` says how many there are.
     public var barriers: [MergeBarrier]
+    public var barrierCount: Int
     /// What is known of it is kept and not used (`sync.restrict`).
     public var isRestricted: Bool
     /// Lost its last identity: nobody finds it again.
@@ -297,7 +299,8 @@ public struct ProfileResult: CommandResult {
         mpid: MPID, identities: [IdentityType.RawValue: [String]], identityCount: Int, isLoggedIn: Bool,
         firstSeen: Timestamp, lastSeen: Timestamp, aliasedSince: Timestamp?, aliasedFrom: [MPID], aliasedFromCount: Int,
         name: String?, userId: UserID?, devices: [Device], deviceCount: Int, next: String? = nil,
-        barriers: [MergeBarrier] = [], isRestricted: Bool = false, isOrphaned: Bool, isErased: Bool
+        barriers: [MergeBarrier] = [], barrierCount: Int = 0, isRestricted: Bool = false, isOrphaned: Bool,
+        isErased: Bool
     ) {
         self.mpid = mpid
         self.identities = identities
@@ -314,6 +317,7 @@ public struct ProfileResult: CommandResult {
         self.deviceCount = deviceCount
         self.next = next
         self.barriers = barriers
+        self.barrierCount = barrierCount
         self.isRestricted = isRestricted
         self.isOrphaned = isOrphaned
         self.isErased = isErased

@@ -274,11 +274,14 @@ public struct VerificationFailed: EventMessage {
     public var deviceId: DeviceID
     public var method: VerificationMethod
     public var reason: ReasonCode
+    /// The key of an identity token whose signature is right and whose age, parties or identities are not.
+    public var keyId: KeyID?
 
-    public init(deviceId: DeviceID, method: VerificationMethod, reason: ReasonCode) {
+    public init(deviceId: DeviceID, method: VerificationMethod, reason: ReasonCode, keyId: KeyID? = nil) {
         self.deviceId = deviceId
         self.method = method
         self.reason = reason
+        self.keyId = keyId
     }
 
     public var subject: String { deviceId.text }
@@ -290,11 +293,14 @@ public struct UnverifiedObserved: EventMessage {
     public var deviceId: DeviceID
     public var method: VerificationMethod
     public var reason: ReasonCode
+    /// The key of an identity token whose signature is right and whose age, parties or identities are not.
+    public var keyId: KeyID?
 
-    public init(deviceId: DeviceID, method: VerificationMethod, reason: ReasonCode) {
+    public init(deviceId: DeviceID, method: VerificationMethod, reason: ReasonCode, keyId: KeyID? = nil) {
         self.deviceId = deviceId
         self.method = method
         self.reason = reason
+        self.keyId = keyId
     }
 
     public var subject: String { deviceId.text }

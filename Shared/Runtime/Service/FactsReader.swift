@@ -212,9 +212,10 @@ struct FactsReader {
         if receipt.reply?.role == .confidentialReply {
             fact.hasSecret = true
         } else if let value = receipt.reply?.value, value.count <= Self.mostOfOne,
-            let reply = (try? JSONValue(parsing: value))?["data"].flatMap({ ReceivedReply($0) })
+            let envelope = try? JSONValue(parsing: value), let reply = envelope["data"].flatMap({ ReceivedReply($0) })
         {
             (fact.message, fact.result) = (reply.message, reply.result)
+            fact.authId = envelope["authid"]?.stringValue
         }
         return (fact, try WireJSONEncoder().encode(fact).count)
     }
