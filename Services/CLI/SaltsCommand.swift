@@ -27,6 +27,7 @@ struct SaltsCommand: ParsableCommand {
         let stores = try Stores(folder)
         var salts: [String: [UInt8]] = [:]
         for store in try stores.readers() {
+            try store.checkWhoseItIs()
             salts[store.service] = try store.query("SELECT value FROM salt WHERE id = 1", []).first?.blob(0)
         }
         guard !salts.isEmpty else {

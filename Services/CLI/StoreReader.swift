@@ -4,6 +4,7 @@ import Foundation
 import GRDB
 import Glibc
 import Logging
+import Runtime
 import Storage
 import Supervision
 
@@ -49,6 +50,16 @@ struct StoreReader {
         }
         let place = path.addingPercentEncoding(withAllowedCharacters: .urlPathAllowed) ?? path
         return "file:\(place)?mode=ro&\(isLogged ? "readonly_shm=1" : "immutable=1")"
+    }
+
+    /// - Throws: `Problem` when it is another service's, or of another version of this code.
+    func checkWhoseItIs() throws {
+        guard let known = services.first(where: { $0.name == service }) else { return }
+        do {
+            _ = try known.migrator.missing(after: try query("SELECT \(Migrator.columns) FROM migrations", []))
+        } catch let mismatch as SchemaMismatch {
+            throw Problem(.setting, "the store of \(service): \(mismatch).", "Nothing was read of it.")
+        }
     }
 
     private init(service: String, engine: Engine) {

@@ -124,7 +124,8 @@ struct UpCommand: ParsableCommand {
         if let gateway = children.last?.address(Self.gatewayReport) {
             tell("gateway", gateway, ["address": .string(gateway)])
         }
-        tell("ready", "address in \(folder.bootstrapFile), internal key in \(folder.internalKeyFile)")
+        let given = Self.keyVariables.first(where: isGiven)
+        tell("ready", "address in \(folder.bootstrapFile), internal key in \(given ?? folder.internalKeyFile)")
     }
 
     /// Says what has happened.
@@ -187,11 +188,15 @@ struct UpCommand: ParsableCommand {
         return broker
     }
 
+    private static let keyVariables = ["IDENTITYBUS_INTERNAL_KEY", "IDENTITYBUS_INTERNAL_KEY_FILE"]
+
+    private func isGiven(_ variable: String) -> Bool {
+        ProcessInfo.processInfo.environment[variable].map { !$0.isEmpty } ?? false
+    }
+
     /// The key of the environment, of an earlier run, or a new one.
     private func internalKey(_ environment: inout [String: String]) throws {
-        for name in ["IDENTITYBUS_INTERNAL_KEY", "IDENTITYBUS_INTERNAL_KEY_FILE"] {
-            if let given = environment[name], !given.isEmpty { return }
-        }
+        if Self.keyVariables.contains(where: isGiven) { return }
         let path = folder.internalKeyFile
         if !FileManager.default.fileExists(atPath: path) {
             let key = (0..<32).map { _ in UInt8.random(in: 0...255) }.hex

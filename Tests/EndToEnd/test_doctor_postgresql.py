@@ -21,6 +21,7 @@ from identitybus_testkit.databases import PostgreSQL, PostgresServer
 from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.doctors import Report, doctor, is_defect, is_sound, late_clock, rows
 from identitybus_testkit.fakes import Authority, FakeBroker, free_port, silent
+from identitybus_testkit.secrets import DATABASE_PASSWORD
 from identitybus_testkit.up import tool
 from identitybus_testkit.waiting import until
 
@@ -262,7 +263,8 @@ def pooler(store: Server, folder: Path, mode: str) -> Iterator[str]:
     folder.mkdir()
     folder.chmod(0o755)
     port = free_port()
-    (folder / "users").write_text('"postgres" ""\n')
+    users = ("postgres", "e2e_link")  # the second one with TEST_DATABASE_ROLES=least
+    (folder / "users").write_text("".join(f'"{user}" "{DATABASE_PASSWORD}"\n' for user in users))
     (folder / "pgbouncer.ini").write_text(f"""
 [databases]
 * = host=127.0.0.1 port={store.place.split(":")[1]}

@@ -290,6 +290,9 @@ def test_the_store_of_another_service_is_left_alone(
     assert told == [f"identitybus-link: {complaint}"]
     answer = tool("migrate", "--service", "link", environment=deployment.environment())
     assert answer.returncode == 78 and answer.stderr.startswith(f"identitybus: the store of link: {complaint}.\n"), answer
+    answer = tool("salts", environment=deployment.environment())
+    assert answer.returncode == 78 and not answer.stdout, answer
+    assert answer.stderr.startswith(f"identitybus: the store of link: {complaint}.\n"), answer
     assert state(database, "link") == before
 
 

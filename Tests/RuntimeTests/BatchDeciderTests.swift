@@ -88,6 +88,11 @@ import WireJSON
             let record = try put("a", id: id, offset: decidedAt ?? 0) { $0.expiryTime = expiry.rfc3339 }
             let entries = try decide([record], pastEnd: Timestamp(milliseconds: 1000))
             #expect(entries.map(\.outcome.rawValue) == [outcome])
+            // The next replay goes by what this one tells.
+            let times = try entries[0].messages.map { message in
+                try EnvelopeReader.read(value: message.value, headers: message.headers).attributes.time
+            }
+            #expect(Set(times) == [Timestamp(milliseconds: decidedAt ?? 1).rfc3339])
         }
     }
 

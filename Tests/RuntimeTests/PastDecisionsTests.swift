@@ -79,8 +79,11 @@ import WireJSON
         #expect(try kept.isEmpty)
         try tell(["a", "b"])
         for topic in Self.replies { try tell(["of \(topic)"], on: topic) }
-        // Another replay told the first one again.
+        // Another replay told the first one again, and something else under its id, which stands in another partition.
         try tell(["c", "c", "a"])
+        try tell(["d", "b"], on: Self.replies[0])
+        try tell(["d"])
+        try tell(["e", "d"])
         // None of these is what the service told.
         for topic in Self.others { try tell(["other"], on: topic) }
         try tell(["foreign"], source: "identitybus/other")
@@ -89,9 +92,10 @@ import WireJSON
         #expect(
             try kept == [
                 [.text("a"), .integer(0)], [.text("b"), .integer(1)], [.text("c"), .integer(0)],
+                [.text("d"), .integer(0)], [.text("e"), .integer(0)],
                 [.text("of identity.replies.shop"), .integer(0)], [.text("of identity.replies.v1"), .integer(0)],
             ])
-        #expect(events("replay.recorded").compactMap { $0["messages"] }.map { "\($0)" } == ["0", "7"])
+        #expect(events("replay.recorded").compactMap { $0["messages"] }.map { "\($0)" } == ["0", "12"])
         var after = self
         after.configuration.replayUntil = nil
         try after.prepare()

@@ -241,10 +241,12 @@ struct BatchDecider<Service: CommandService> {
         case .succeeded, .rejected, .expired, .noted: break
         }
         let incarnation = incarnation(of: command.record)
+        // What a replay tells has the time of then: the next one goes by it.
+        let decidedAt = time(of: command, now)
         var messages: [OutboxRecord] = []
         for event in decision.events {
             messages.append(
-                try writer.event(event, of: command, incarnation: incarnation, index: messages.count, now: now))
+                try writer.event(event, of: command, incarnation: incarnation, index: messages.count, now: decidedAt))
         }
         for forward in decision.forwards {
             let message = try writer.forward(forward, of: command, now: now)
@@ -260,7 +262,8 @@ struct BatchDecider<Service: CommandService> {
         }
         let answer =
             command.isCommand
-            ? try writer.reply(decision.outcome, to: command, index: messages.count, now: now) : nil
+            ? try writer.reply(
+                decision.outcome, to: command, index: messages.count, now: decidedAt, storedAt: now) : nil
         if let answer { messages.append(answer.reply) }
         let entry = entry(command, decision.outcome.verdict, decision.outcome.reason, messages)
         // An answer that nobody waits for: in a store that was put back, who asks may be decided behind it, and is

@@ -136,9 +136,11 @@ struct MessageWriter {
         return try command(due.command, app: due.app, attributes)
     }
 
+    /// - Parameter storedAt: what the inbox has for the time of the decision; in a replay it is not that of the reply.
     /// - Returns: the reply, and what of it follows from the command; `nil` when nobody waits for an answer.
     func reply(
-        _ outcome: Outcome, to command: AcceptedCommand<some Sendable>, index: Int, now: Timestamp
+        _ outcome: Outcome, to command: AcceptedCommand<some Sendable>, index: Int, now: Timestamp,
+        storedAt: Timestamp? = nil
     ) throws -> (reply: OutboxRecord, parts: ReplyParts)? {
         switch outcome {
         case .noted, .begun: return nil
@@ -149,7 +151,7 @@ struct MessageWriter {
         (attributes.authType, attributes.authID) = (command.attributes.authType, command.attributes.authID)
         let digest = CommandDigest.text(command.digest)
         let parts = ReplyParts(
-            replyID: attributes.id, digest: digest, time: text(now), id: command.attributes.id,
+            replyID: attributes.id, digest: digest, time: text(storedAt ?? now), id: command.attributes.id,
             subject: command.attributes.subject)
         let reply = try reply(outcome, attributes, to: command.attributes, digest: digest, key: command.record.key)
         return (reply, parts)

@@ -11,8 +11,9 @@ package import Contracts
 /// with the others' all the same, until all is over.
 package struct Replay {
     private struct Track {
-        /// What was read and not given out, from `first` on, and when each counts as decided.
-        var records: [(record: KafkaRecord, time: Int64)] = []
+        /// What was read and not given out, from `first` on, with the time at which each was decided or, where nothing tells
+        /// of that, logged.
+        var records: [(record: KafkaRecord, time: Int64, isTold: Bool)] = []
         var first = 0
         /// The highest time of the records up to `first`.
         var time = Int64.min
@@ -27,12 +28,17 @@ package struct Replay {
             if first < records.count { time = max(time, records[first].time) }
         }
 
-        mutating func add(_ record: KafkaRecord, _ time: Int64) {
+        mutating func add(_ record: KafkaRecord, decidedAt: Int64?) {
             guard record.offset > lastOffset else { return }
             lastOffset = record.offset
-            records.append((record, time))
+            records.append((record, decidedAt ?? record.timestampMs, decidedAt != nil))
             if records.count == first + 1 { see() }
         }
+
+        var isTold: Bool { first < records.count && records[first].isTold }
+
+        /// By when the head was decided: no later than the next one here of which something tells.
+        var latest: Int64 { records[first...].first { $0.isTold }.map { max(time, $0.time) } ?? .max }
 
         mutating func takeHead() -> KafkaRecord? {
             guard let head else { return nil }
@@ -77,25 +83,35 @@ package struct Replay {
     /// over.
     /// - Parameter decidedAt: when it was decided once, in milliseconds; `nil` where nothing tells.
     package mutating func add(_ record: KafkaRecord, decidedAt: Int64? = nil) {
-        tracks[record.topicPartition]?.add(record, decidedAt ?? record.timestampMs)
+        tracks[record.topicPartition]?.add(record, decidedAt: decidedAt)
     }
 
     /// All that the partition had was read.
     package mutating func reachedEnd(_ partition: TopicPartition) { tracks[partition]?.isAtEnd = true }
 
-    /// - Returns: the oldest record; among those of one time the one that stands first by topic, partition and offset.
-    ///   `nil` while an older one may come.
+    /// - Returns: the oldest record; among those of one time the one that stands first by topic, partition and offset, and
+    ///   last one of which nothing tells. `nil` while an older one may come.
     package mutating func next() -> KafkaRecord? {
-        var oldest: (time: Int64, partition: TopicPartition)?
+        if tracks.values.contains(where: { $0.head == nil && $0.isAwaited(end) }) { return nil }
+        let told = tracks.values.filter(\.isTold)
+        var oldest: (time: Int64, rank: Int, partition: TopicPartition)?
         for (partition, track) in tracks {
-            guard track.head != nil else {
-                if track.isAwaited(end) { return nil }
-                continue
-            }
-            if let known = oldest, (known.time, known.partition) < (track.time, partition) { continue }
-            oldest = (track.time, partition)
+            guard let head = track.head else { continue }
+            let place = (
+                time: track.isTold ? track.time : Self.time(of: head, track, behind: told), rank: track.isTold ? 0 : 1,
+                partition: partition
+            )
+            if let known = oldest, known < place { continue }
+            oldest = place
         }
         return oldest.flatMap { tracks[$0.partition]?.takeHead() }
+    }
+
+    /// When a record was decided of which nothing tells. A service that stands still decides late whatever is logged
+    /// meanwhile: so not before what was logged before it, wherever that waits here.
+    private static func time(of head: KafkaRecord, _ track: Track, behind told: [Track]) -> Int64 {
+        let waits = told.filter { ($0.head?.timestampMs ?? .max) <= head.timestampMs }.map(\.time).max() ?? .min
+        return min(max(track.time, waits), track.latest)
     }
 }
 

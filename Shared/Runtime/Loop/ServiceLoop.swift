@@ -269,21 +269,22 @@ package final class ServiceLoop<Service: CommandService> {
     /// that its successor wrote.
     func commit(_ records: [KafkaRecord], _ batch: [Inbound<Service.Command>]) throws {
         let started = clock.now()
-        let now = clock.time()
-        let decider = batchDecider(at: now)
-        let updates = partitions.updates(for: records, now: now.milliseconds)
+        let updates = partitions.updates(for: records, now: clock.time().milliseconds)
         let published = partitions.unremoved(updates.map(\.place))
-        let entries = try database.transaction { transaction in
+        let (entries, secrets) = try database.transaction { transaction in
             try Progress.advance(updates, in: transaction)
+            // What is seen from here on was decided before, so its time is no later: a replay decides in that order.
+            let now = clock.time()
+            let decider = batchDecider(at: now)
             let entries = try decider.decide(batch, in: transaction, now: now)
             try Outbox.remove(published, in: transaction)
-            return entries
+            return (entries, decider.secrets)
         }
         partitions.removed(published)
         store.committed()
         health.writes(store.obstacle)
         partitions.decided(updates)
-        personReads.note(batch, entries, decider.secrets)
+        personReads.note(batch, entries, secrets)
         publish(entries, updates)
         metrics.committed(entries, of: batch.map { $0.accepted?.app.id }, duration: clock.now() - started)
     }

@@ -24,8 +24,11 @@ public enum DecisionTimes {
     /// behind what it asked other services for.
     private static let messagesLookedFor = 4
 
-    /// Of a message that is there already, the first time stands: a later one is another replay's.
+    /// Of several times of a message the first one stands: a later one is another replay's, which may have told something
+    /// else under its id, in another partition.
     public static func keep(_ rows: [Row], in transaction: any SQLTransaction) throws(StorageError) {
+        let rows = Dictionary(rows.map { ($0.message, $0) }) { $0.decidedAt <= $1.decidedAt ? $0 : $1 }
+            .values.sorted { $0.message < $1.message }
         try transaction.send(insert, count: rows.count) { (index, binder) throws(StorageError) in
             try binder.bind(rows[index].message)
             try binder.bind(rows[index].decidedAt)
@@ -60,5 +63,9 @@ public enum DecisionTimes {
         """
 
     private static let insert = SQLRowStatement.insert(
-        into: "decision_times", [("message", .text), ("decided_at", .integer)], ending: " ON CONFLICT DO NOTHING")
+        into: "decision_times", [("message", .text), ("decided_at", .integer)],
+        ending: """
+             ON CONFLICT (message) DO UPDATE SET decided_at = excluded.decided_at \
+            WHERE excluded.decided_at < decision_times.decided_at
+            """)
 }
