@@ -189,7 +189,7 @@ import WireJSON
     @Test func aDryRunAndASagaOfTheSameCommandDoNotMeet() throws {
         let one = try Deployment(.sqlite)
         let tried = try one.decide([one.begin()])[0].messages
-        let real = try one.decide([one.begin(offset: 1, dryRun: nil)])[0].messages
+        let real = try one.decide([one.begin(offset: 1, dryRun: nil)])[0].told
         let late = try one.answer(to: tried.first)
         let told = try [late, one.answer(to: real.first, offset: 1, isDryRun: false)].flatMap { record in
             #expect(try one.store.count("forward") == 1)

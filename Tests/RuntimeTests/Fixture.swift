@@ -88,3 +88,21 @@ enum Fixture {
             key: Array(key.utf8), value: value, headers: headers)
     }
 }
+
+extension Entry {
+    /// Without the notes for a replay.
+    var told: [OutboxRecord] { messages.filter { !Self.isNote($0) } }
+
+    func notes() throws -> [CloudEvent<DecisionsNoted>] {
+        try messages.filter(Self.isNote).map { message in
+            let event = try EnvelopeReader.read(value: message.value, headers: message.headers)
+            return CloudEvent(
+                attributes: event.attributes, data: try WireJSONDecoder().decode(DecisionsNoted.self, from: event.data))
+        }
+    }
+
+    private static func isNote(_ message: OutboxRecord) -> Bool {
+        let event = try? EnvelopeReader.read(value: message.value, headers: message.headers)
+        return event?.attributes.type == DecisionsNoted.type
+    }
+}

@@ -312,6 +312,8 @@ final class RenumberedDatabase: SQLDatabase {
     var isConnectionLost = false
     /// What keeps it from taking writes.
     var obstacleMet: StorageError?
+    /// No transaction comes to its end.
+    var isAway = false
 
     init(_ inner: any SQLDatabase) { self.inner = inner }
 
@@ -320,6 +322,7 @@ final class RenumberedDatabase: SQLDatabase {
     @discardableResult
     func transaction<T>(_ body: (any SQLTransaction) throws -> T) throws -> T {
         if isConnectionLost { (isConnectionLost, added) = (false, added + 1) }
+        if isAway { throw StorageError(kind: .unavailable, message: "away") }
         return try inner.transaction(body)
     }
     @discardableResult

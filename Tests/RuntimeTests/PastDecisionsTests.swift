@@ -47,23 +47,21 @@ import WireJSON
             var attributes = Fixture.attributes("identity.fake.told.v1", id: message)
             attributes.source = source
             attributes.time = Timestamp(milliseconds: Int64(token)).rfc3339
-            let told = try Fixture.record(attributes, [:], signedBy: key, topic: topic)
-            try producer.send(
-                Record(topic: topic, key: told.key, value: told.value, headers: told.headers, partition: 0),
-                token: token)
+            try producer.send(try Fixture.record(attributes, [:], signedBy: key, topic: topic).sent, token: token)
         }
         #expect(producer.flush(timeout: .seconds(60)).allSatisfy { $0.error == nil })
         producer.close(timeout: .seconds(1))
     }
 
+    @discardableResult
     private func prepare(
         patience: Duration = .seconds(10), retrying retry: (any Error) -> Bool = { _ in false }
-    ) throws {
+    ) throws -> LaterTimes {
         var past = PastDecisions(
             service: "fake", configuration: configuration, authenticator: Fixture.authenticator(),
             database: store.database, health: health, signals: signals, logger: log.logger)
         past.patience = patience
-        try past.prepare(retrying: retry)
+        return try past.prepare(retrying: retry)
     }
 
     /// What is kept: messages and times.
@@ -95,11 +93,46 @@ import WireJSON
                 [.text("d"), .integer(0)], [.text("e"), .integer(0)],
                 [.text("of identity.replies.shop"), .integer(0)], [.text("of identity.replies.v1"), .integer(0)],
             ])
-        #expect(events("replay.recorded").compactMap { $0["messages"] }.map { "\($0)" } == ["0", "12"])
+        #expect(events("replay.recorded").compactMap { $0["decisions"] }.map { "\($0)" } == ["0", "12"])
         var after = self
         after.configuration.replayUntil = nil
         try after.prepare()
         #expect(try kept.isEmpty)
+    }
+
+    /// One message tells of many decisions that led to no other.
+    @Test func theTimesOfWhatToldNothingAreKept() throws {
+        defer { broker.close() }
+        var noted = Fixture.attributes(DecisionsNoted.type, id: "n1")
+        noted.time = Timestamp(milliseconds: 7).rfc3339
+        try send(noted, ["decisions": ["x", "y"]], to: Self.topic)
+        try prepare()
+        #expect(try kept == [[.text("x"), .integer(7)], [.text("y"), .integer(7)]])
+    }
+
+    /// A reply names the user at a later time than the one who erased her.
+    @Test func anErasureIsNoEarlierThanWhoeverStillSawThePerson() throws {
+        defer { broker.close() }
+        let erase = CommandKey(app: "demo", source: "test", id: "c1")
+        var erased = Fixture.attributes(UserErased.type, id: DerivedID.message(of: erase, index: 0))
+        erased.time = Timestamp(milliseconds: 1000).rfc3339
+        var reply = Fixture.attributes(ReceivedReply.type, id: "r1")
+        reply.time = Timestamp(milliseconds: 1040).rfc3339
+        try send(
+            reply, ["commandId": "c9", "commandDigest": "d", "status": "succeeded", "result": ["userId": "u1"]],
+            to: Self.replies[0])
+        try send(erased, ["userId": "u1"], to: Self.topic)
+        #expect(try prepare().time(of: erase, 1000) == 1041)
+    }
+
+    private func send(_ attributes: EventAttributes, _ data: JSONValue, to topic: String) throws {
+        let producer = try KafkaProducer(configuration: configuration.kafka, logger: .quiet)
+        var attributes = attributes
+        attributes.source = "identitybus/fake"
+        try producer.send(
+            try Fixture.record(attributes, data, signedBy: Signature.eventsKeyID, topic: topic).sent, token: 0)
+        #expect(producer.flush(timeout: .seconds(60)).allSatisfy { $0.error == nil })
+        producer.close(timeout: .seconds(1))
     }
 
     /// Without a word it would wait for ever, and the service with it.
@@ -126,5 +159,11 @@ import WireJSON
         signals.stop()
         try prepare()
         #expect(try kept.isEmpty && log.lines.isEmpty)
+    }
+}
+
+extension KafkaRecord {
+    fileprivate var sent: Record {
+        Record(topic: topicPartition.topic, key: key, value: value, headers: headers, partition: 0)
     }
 }

@@ -84,10 +84,10 @@ import WireJSON
     @Test func aPendingCommandForwardsAndIsAnsweredTwice() throws {
         let first = try #require(try decide([begin { $0.expiryTime = "2099-01-01T00:00:00Z" }]).first)
         #expect(first.outcome.rawValue == "pending")
-        #expect(first.messages.map(\.role) == [.command, .confidentialReply])
-        let command = try EnvelopeReader.read(value: first.messages[0].value, headers: first.messages[0].headers)
-        #expect(first.messages[0].topic == "identity.peer.commands.v1")
-        #expect(first.messages[0].key == Array("demo/why".utf8))
+        #expect(first.told.map(\.role) == [.command, .confidentialReply])
+        let command = try EnvelopeReader.read(value: first.told[0].value, headers: first.told[0].headers)
+        #expect(first.told[0].topic == "identity.peer.commands.v1")
+        #expect(first.told[0].key == Array("demo/why".utf8))
         #expect(
             command.attributes.id
                 == DerivedID.forward(of: CommandKey(app: "demo", source: "test", id: "c1"), number: 0).text)
@@ -97,13 +97,13 @@ import WireJSON
         #expect(command.attributes.correlationID == "root")
         #expect(command.attributes.causationID == "c1")
         #expect(Timestamp(rfc3339: command.attributes.expiryTime ?? "") == Timestamp(rfc3339: "2099-01-01T00:00:00Z"))
-        #expect(try reply(first.messages.last).data.status == .pending)
+        #expect(try reply(first.told.last).data.status == .pending)
 
         let settled = try #require(try decide([answer()]).first)
         #expect(settled.outcome.rawValue == "noted")
-        #expect(settled.messages.map(\.role) == [.event, .confidentialReply])
-        #expect(settled.messages[1].topic == "identity.replies.mine")
-        let final = try reply(settled.messages[1])
+        #expect(settled.told.map(\.role) == [.event, .confidentialReply])
+        #expect(settled.told[1].topic == "identity.replies.mine")
+        let final = try reply(settled.told[1])
         #expect(final.attributes.id == DerivedID.settlement(of: CommandKey(app: "demo", source: "test", id: "c1")))
         #expect(final.attributes.causationID == "c1" && final.attributes.correlationID == "root")
         #expect(final.data.commandId == "c1" && final.data.status == .succeeded)
@@ -118,32 +118,32 @@ import WireJSON
         ]
         let entries = inOneBatch ? try decide(records) : try records.flatMap { try decide([$0]) }
         #expect(entries.map(\.outcome.rawValue) == ["pending", "repeated", "noted", "repeated"])
-        #expect(try reply(entries[1].messages.first).data.status == .pending)
-        #expect(entries[1].messages.count == 1)
-        let last = try #require(entries[3].messages.first)
+        #expect(try reply(entries[1].told.first).data.status == .pending)
+        #expect(entries[1].told.count == 1)
+        let last = try #require(entries[3].told.first)
         #expect(try reply(last).data.status == .succeeded)
         #expect(last.topic == "identity.replies.other")
-        #expect(last.value == entries[2].messages.last?.value)
+        #expect(last.value == entries[2].told.last?.value)
     }
 
     /// The key that the command names is stored with it, and every reply has it: also the one that another replica
     /// writes, hours later. The other service is asked under its own.
     @Test func allRepliesHaveTheKeyThatIsAskedFor() throws {
-        let key = { (entry: Entry?) in entry?.messages.last?.key.map { String(decoding: $0, as: UTF8.self) } }
+        let key = { (entry: Entry?) in entry?.told.last?.key.map { String(decoding: $0, as: UTF8.self) } }
         let first = try #require(try decide([begin { $0.replyKey = "mine" }]).first)
         #expect(key(first) == "mine")
-        #expect(first.messages[0].key == Array("demo/why".utf8))
-        let asked = try EnvelopeReader.read(value: first.messages[0].value, headers: first.messages[0].headers)
+        #expect(first.told[0].key == Array("demo/why".utf8))
+        let asked = try EnvelopeReader.read(value: first.told[0].value, headers: first.told[0].headers)
         #expect(asked.attributes.replyKey == nil)
         let again = try decide([begin(offset: 1) { $0.replyKey = "other" }]).first
         #expect(key(again) == "other")
-        #expect(try reply(again?.messages.last).data.status == .pending)
+        #expect(try reply(again?.told.last).data.status == .pending)
         let settled = try decide([answer()]).first
         #expect(key(settled) == "mine")
-        #expect(try reply(settled?.messages.last).attributes.partitionKey == "mine")
+        #expect(try reply(settled?.told.last).attributes.partitionKey == "mine")
         let last = try decide([begin(offset: 2) { $0.replyKey = "other" }]).first
         #expect(key(last) == "other")
-        #expect(try reply(last?.messages.last).data.status == .succeeded)
+        #expect(try reply(last?.told.last).data.status == .succeeded)
     }
 
     /// Such a row is what earlier versions stored, too.
@@ -154,7 +154,7 @@ import WireJSON
                 try Sagas.find([CommandKey(app: "demo", source: "test", id: "c1")], in: $0).values.first
             })
         #expect(try JSONValue(parsing: saga.origin)["replykey"] == nil)
-        #expect(try decide([answer()]).first?.messages.last?.key == Array("demo/k".utf8))
+        #expect(try decide([answer()]).first?.told.last?.key == Array("demo/k".utf8))
     }
 
     /// In a store that was put back an answer may stand before what it answers. The other service is asked again then,
@@ -165,7 +165,7 @@ import WireJSON
         #expect(entries.map(\.outcome.rawValue) == ["noted", "pending"])
         #expect(try unanswered() == 1)
         let settled = try #require(try decide([answer(offset: 1)]).first)
-        #expect(try reply(settled.messages.last).data.status == .succeeded)
+        #expect(try reply(settled.told.last).data.status == .succeeded)
         #expect(try unanswered() == 0)
     }
 
@@ -185,8 +185,8 @@ import WireJSON
         ]
         let entries = inOneBatch ? try decide(records) : try records.flatMap { try decide([$0]) }
         #expect(entries.map(\.outcome.rawValue) == ["pending", "repeated", "noted", "repeated", "noted", "repeated"])
-        #expect(entries[0].messages.map(\.role) == [.command])
-        let replies = try entries[1...].map { try reply($0.messages.last) }
+        #expect(entries[0].told.map(\.role) == [.command])
+        let replies = try entries[1...].map { try reply($0.told.last) }
         #expect(replies.map(\.data.status) == [.pending, .pending, .pending, .succeeded, .succeeded])
         #expect(
             replies.map(\.data.result) == [
@@ -200,20 +200,20 @@ import WireJSON
         _ = try decide([begin(), answer()])
         let again = try decide([answer(offset: 1), answer("rejected", offset: 2, replyID: "r2")])
         #expect(again.map(\.outcome.rawValue) == ["repeated", "noted"])
-        #expect(again.flatMap(\.messages).isEmpty)
+        #expect(again.flatMap(\.told).isEmpty)
     }
 
     @Test func onlyTheFirstSettlementCounts() throws {
         _ = try decide([begin()])
         let both = try decide([begin("twice", id: "c2", offset: 1), answer()])
-        #expect(both[0].messages.map(\.role) == [.reply, .confidentialReply])
-        #expect(try reply(both[0].messages[0]).data.status == .expired)
-        #expect(try reply(both[0].messages[1]).data.result == ["secret": "own"])
-        #expect(both[1].messages.map(\.role) == [.event])
+        #expect(both[0].told.map(\.role) == [.reply, .confidentialReply])
+        #expect(try reply(both[0].told[0]).data.status == .expired)
+        #expect(try reply(both[0].told[1]).data.result == ["secret": "own"])
+        #expect(both[1].told.map(\.role) == [.event])
         // A repetition gets its own answer, not the one it gave to another command.
         let again = try decide([begin("twice", id: "c2", offset: 3)])
-        #expect(try reply(again[0].messages.first).data.result == ["secret": "own"])
-        #expect(again[0].messages.count == 1)
+        #expect(try reply(again[0].told.first).data.result == ["secret": "own"])
+        #expect(again[0].told.count == 1)
     }
 
     /// Guarantee 5: what stands in the store does not give the secret away, and comes out as it went in.
@@ -245,7 +245,7 @@ import WireJSON
         let other = DeploymentKeys(internalKeys: [SymmetricKey(data: Array("another-key-of-the-tests".utf8))])
         let again = try decide([begin("twice", id: "c2", offset: 1)], keys: other)
         #expect(again[0].reason == "INTERNAL_ERROR")
-        #expect(try reply(again[0].messages.first).data.rejection.reason == .internalError)
+        #expect(try reply(again[0].told.first).data.rejection.reason == .internalError)
     }
 
     @Test(arguments: [nil, "demo-backend", "internal", "gateway"]) func aForgedReplyIsSetAside(_ keyID: String?) throws
@@ -253,8 +253,8 @@ import WireJSON
         _ = try decide([begin()])
         let forged = try #require(try decide([answer(signedBy: keyID)]).first)
         #expect(forged.outcome.rawValue == "dead-lettered")
-        #expect(forged.messages.map(\.role) == [.deadLetter])
-        #expect(try decide([answer(offset: 1)])[0].messages.map(\.role) == [.event, .confidentialReply])
+        #expect(forged.told.map(\.role) == [.deadLetter])
+        #expect(try decide([answer(offset: 1)])[0].told.map(\.role) == [.event, .confidentialReply])
     }
 
     @Test func otherEventsOfASubscribedTopicArePassedOver() throws {
@@ -271,7 +271,22 @@ import WireJSON
             record(command, [:], topic, Signature.eventsKeyID, 4),
         ])
         #expect(entries.map(\.outcome.rawValue) == ["noted", "repeated", "dead-lettered"])
-        #expect(entries[0].messages.isEmpty && entries[1].messages.isEmpty)
+        #expect(entries[0].told.isEmpty && entries[1].told.isEmpty)
+    }
+
+    /// A replay goes by it: what begins and is answered later, and what is answered behind what was
+    /// asked.
+    @Test func whatNoMessageTellsOfIsNoted() throws {
+        let keys = ["c1", "c2", "c3"].map { CommandKey(app: "demo", source: "test", id: CommandID($0)) }
+        let begun = try decide([begin("silent"), begin(id: "c2", offset: 1), begin("remind me", id: "c3", offset: 2)])
+        let notes = try begun.flatMap { try $0.notes() }
+        #expect(notes.map(\.data.decisions) == [keys.map { DerivedID.message(of: $0, index: 0) }])
+        #expect(notes.map(\.attributes.time) == [Fixture.now.rfc3339])
+        // An event tells of the answer.
+        #expect(try decide([answer()]).flatMap { try $0.notes() }.isEmpty)
+        // Nothing comes of the same again, nor of an answer that nobody waits for.
+        #expect(try decide([begin("silent", offset: 3), answer(offset: 1)]).flatMap { try $0.notes() }.isEmpty)
+        #expect(try decide([answer("rejected", offset: 2, replyID: "r2")]).flatMap { try $0.notes() }.isEmpty)
     }
 
     @Test func aDueCommandIsDecidedOnceAndNotAnswered() throws {
@@ -288,16 +303,16 @@ import WireJSON
         }
         let entries = try decide(records)
         #expect(entries.map(\.outcome.rawValue) == ["noted", "repeated"])
-        #expect(entries[0].messages.map(\.role) == [.reply])
-        #expect(try reply(entries[0].messages[0]).data.status == .expired)
-        #expect(entries[1].messages.isEmpty)
+        #expect(entries[0].told.map(\.role) == [.reply])
+        #expect(try reply(entries[0].told[0]).data.status == .expired)
+        #expect(entries[1].told.isEmpty)
     }
 
     /// With a decision, signed like what is due, and without an answer. A dry run tells the service nothing.
     @Test func whatAServiceTellsItselfAtOnce() throws {
         let entry = try #require(try decide([begin("remind me")]).first)
-        #expect(entry.messages.map(\.role) == [.command, .confidentialReply])
-        let told = entry.messages[0]
+        #expect(entry.told.map(\.role) == [.command, .confidentialReply])
+        let told = entry.told[0]
         let command = try EnvelopeReader.read(value: told.value, headers: told.headers)
         #expect(told.topic == topics.commands("saga") && command.attributes.replyTo == nil)
         #expect(try store.count("forward") == 0)
@@ -308,9 +323,9 @@ import WireJSON
         }
         let entries = try decide(records)
         #expect(entries.map(\.outcome.rawValue) == ["noted", "repeated"])
-        #expect(entries.allSatisfy { $0.messages.isEmpty })
+        #expect(entries.allSatisfy { $0.told.isEmpty })
         let tried = try #require(try decide([begin("remind me", id: "c2", offset: 1) { $0.dryRun = "true" }]).first)
-        #expect(tried.messages.map(\.role) == [.reply])
+        #expect(tried.told.map(\.role) == [.reply])
     }
 
     /// A forward stands in its table from the decision that sent it to the final reply; an interim one does not count.
@@ -323,7 +338,7 @@ import WireJSON
         #expect(try due(Fixture.now.milliseconds + 4999).isEmpty)
         let asked = try #require(try due(later).first)
         let vault = OutboxVault(Fixture.keys)
-        #expect(try vault.open(asked.message) == [first.messages[0]])
+        #expect(try vault.open(asked.message) == [first.told[0]])
         _ = try decide([answer("pending")])
         #expect(try due(2 * later).count == 1)
         _ = try decide([answer(offset: 1, replyID: "r2")])
@@ -333,7 +348,7 @@ import WireJSON
     /// A backlog of sagas holds up the service that they ask no more than the one that they began at. And what was to be said
     /// on a topic that the app has no more is said where somebody reads.
     @Test func whatIsForwardedGoesToTheAppsOwnTopic() throws {
-        let forward = try #require(try decide([begin()]).first?.messages.first { $0.role == .command })
+        let forward = try #require(try decide([begin()]).first?.told.first { $0.role == .command })
         #expect(forward.topic == "identity.peer.commands.v1")
         var owner = MessageWriter(service: "saga", topics: topics, keys: Fixture.keys)
         owner.know(AppDirectory([AppSettings(id: "demo", ownCommandsTopics: true)]))
@@ -351,9 +366,9 @@ import WireJSON
         let first = try #require(try decide([begin()]).first)
         let after = DeploymentKeys(internalKeys: [new])
         let vault = OutboxVault(DeploymentKeys(internalKeys: [new, Fixture.internalKey]))
-        let stored = try OutboxVault(Fixture.keys).close(first.messages)
+        let stored = try OutboxVault(Fixture.keys).close(first.told)
         let writer = MessageWriter(service: "saga", topics: topics, keys: after)
-        for (message, before) in zip(try vault.open(stored), first.messages) {
+        for (message, before) in zip(try vault.open(stored), first.told) {
             let again = writer.signedAgain(message)
             #expect(again.value == before.value)
             #expect(again.headers.filter { $0.name != "signature" } == before.headers.filter { $0.name != "signature" })

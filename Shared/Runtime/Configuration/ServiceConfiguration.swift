@@ -92,9 +92,6 @@ public struct ServiceConfiguration: Sendable {
         return time
     }
 
-    /// By which time records are decided.
-    var pastTimes: PastTimes { PastTimes(end: replayUntil) }
-
     private static func weakness(of keys: DeploymentKeys) -> ConfigurationProblem? {
         guard let key = keys.internalKeys.first(where: { $0.bitCount < SecretUse.goodLength * 8 }) else { return nil }
         return ConfigurationProblem(

@@ -36,8 +36,7 @@ struct BatchDecider<Service: CommandService> {
     ) throws -> [Entry] {
         guard pastTimes.end != nil else { return try decideAll(batch, in: transaction, now: now) }
         var decider = self
-        let past = batch.compactMap { $0.accepted?.keyOnce }
-        decider.pastTimes.decided = try DecisionTimes.find(past, in: transaction)
+        decider.pastTimes.decided = try pastTimes.find(batch.compactMap { $0.accepted?.keyOnce }, in: transaction)
         return try decider.decideAll(batch, in: transaction, now: now)
     }
 
@@ -189,6 +188,7 @@ struct BatchDecider<Service: CommandService> {
         var digests = known.mapValues(\.digest)
         var entries: [Entry] = []
         entries.reserveCapacity(batch.count)
+        var silence = Silence()
         var stored = 0
         for place in batch.indices {
             let (inbound, decision) = (batch[place], decisions[place])
@@ -206,6 +206,9 @@ struct BatchDecider<Service: CommandService> {
                 let (entry, answer) = try entry(command, decision, &replies, now)
                 entry.before = chains.before[place]
                 entries.append(entry)
+                if entry.key != nil, decision.events.isEmpty, answer == nil || entry.messages.count > 1 {
+                    silence.add(command.key, entry, at: time(of: command, now), place: place)
+                }
                 if again.contains(command.key) {
                     digests[command.key] = command.keptDigest
                     replies.remember(answer, to: command.key)
@@ -220,12 +223,26 @@ struct BatchDecider<Service: CommandService> {
                 break
             }
             if entries.count - stored == Self.piece {
+                try note(&silence, batch)
                 try store(entries[stored...])
                 stored = entries.count
             }
         }
+        try note(&silence, batch)
         try store(entries[stored...])
         return entries
+    }
+
+    /// Tells of decisions whose first message is no event and no reply: with the messages of the last one, whose reply stays
+    /// the last of them.
+    private func note(_ silence: inout Silence, _ batch: [Inbound<Service.Command>]) throws {
+        for note in silence.take() {
+            guard let command = batch[note.place].accepted else { continue }
+            let message = try writer.event(
+                DecisionsNoted(decisions: note.decisions), of: command, incarnation: incarnation(of: command.record),
+                index: note.entry.messages.count, now: note.decidedAt)
+            note.entry.messages.insert(message, at: 0)
+        }
     }
 
     /// An event that nothing comes of, whenever it is read again: so nobody need know that it was read.

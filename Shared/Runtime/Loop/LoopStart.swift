@@ -21,6 +21,8 @@ package struct LoopStart {
     let watch: BrokerWatch
     let seams: LoopSeams
     let trial: Trial
+    /// By which time records are decided.
+    var pastTimes: PastTimes
 
     package init(
         configuration: ServiceConfiguration, health: LoopHealth, signals: LoopSignals, logger: Logger,
@@ -35,6 +37,7 @@ package struct LoopStart {
         self.watch = watch
         self.seams = seams
         self.trial = trial
+        pastTimes = PastTimes(end: configuration.replayUntil)
     }
 
     /// - Returns: `nil` when it was asked to stop while waiting.
@@ -82,11 +85,13 @@ package struct LoopStart {
             service: Service.name, configuration: configuration,
             authenticator: configuration.authenticator(for: apps.apps), database: database, health: health,
             signals: signals, logger: logger)
-        try past.prepare(retrying: isForOthersToMend)
-        return LoopStart(
+        let later = try past.prepare(retrying: isForOthersToMend)
+        var start = LoopStart(
             configuration: configuration, health: health, signals: signals, logger: logger, database: database,
             apps: apps, watch: watch.watch, seams: try .real(configuration.kafka, signals, logger),
             trial: trial)
+        start.pastTimes.later = later
+        return start
     }
 
     /// What runs here, on what: the first lines of a report of a fault.

@@ -4,6 +4,7 @@ import Contracts
 import Logging
 import Messaging
 import Storage
+import WireJSON
 
 /// Reads when the service decided what, before a replay decides it again: its own events and replies tell the time. So
 /// commands that were decided in another order than they were logged come to what they came to then (``Replay``).
@@ -22,34 +23,58 @@ struct PastDecisions {
     /// Before a replay, keeps what is told, and waits until that can be done. Otherwise forgets what was kept.
     ///
     /// - Parameter isForOthersToMend: whether an error is worth another attempt.
+    /// - Returns: which decisions were later than they say.
     /// - Throws: what is not, from Kafka or the store.
-    func prepare(retrying isForOthersToMend: (any Error) -> Bool) throws {
+    func prepare(retrying isForOthersToMend: (any Error) -> Bool) throws -> LaterTimes {
         var backoff = Backoff(from: .milliseconds(100), upTo: .seconds(3))
         while !signals.isStopping {
             do {
                 if configuration.replayUntil == nil {
-                    return try database.transaction { try DecisionTimes.forget(in: $0) }
+                    try database.transaction { try DecisionTimes.forget(in: $0) }
+                    return LaterTimes()
                 }
                 return try read()
             } catch  where isForOthersToMend(error) {
                 signals.sleep(backoff.nextSpread())
             }
         }
+        return LaterTimes()
     }
 
-    private func read() throws {
+    /// Events first: they say who was erased, and replies who was there still.
+    private func read() throws -> LaterTimes {
         let admin = try KafkaAdmin(configuration: configuration.kafka, logger: logger)
         defer { admin.close(timeout: .seconds(1)) }
         let topics = configuration.topics
-        let told = try admin.existingTopics(timeout: .seconds(10)).filter { topic, _ in
-            topic == topics.events(service) || topic.hasPrefix(topics.anyReplies)
-        }
-        let tail = try KafkaTail(
-            configuration: configuration.kafka, partitions: told, from: .beginning, logger: logger)
-        defer { tail.close() }
+        let told = try admin.existingTopics(timeout: .seconds(10))
+        var later = LaterTimes()
         var kept = 0
+        var word = Ticker(every: .seconds(10), from: .now)
+        for topics in [
+            told.filter { $0.key == topics.events(service) }, told.filter { $0.key.hasPrefix(topics.anyReplies) },
+        ] {
+            let tail = try KafkaTail(
+                configuration: configuration.kafka, partitions: topics, from: .beginning, logger: logger)
+            defer { tail.close() }
+            let isRead = try read(tail, admin) { records in
+                kept += try keep(records, &later)
+                if word.ticks(.now) { tell("a replay reads when the service decided once", "replay.reads", kept) }
+            }
+            guard isRead else { return later }
+        }
+        health.unreadable(nil)
+        tell("a replay has read when the service decided once", "replay.recorded", kept)
+        return later
+    }
+
+    private func tell(_ words: Logger.Message, _ event: String, _ decisions: Int) {
+        logger.info(words, metadata: ["event": "\(event)", "decisions": .stringConvertible(decisions)])
+    }
+
+    /// - Returns: whether all was read; not when the service is to stop.
+    private func read(_ tail: KafkaTail, _ admin: KafkaAdmin, _ take: ([KafkaRecord]) throws -> Void) throws -> Bool {
         do {
-            let isRead = try tail.catchUp(admin, patience: patience) {
+            return try tail.catchUp(admin, patience: patience) {
                 health.turned()
                 if let (topic, error) = tail.unreadable.first {
                     health.unreadable(error.unreadable(topic))
@@ -57,16 +82,11 @@ struct PastDecisions {
                 }
                 return signals.isStopping
             } take: {
-                kept += try keep($0)
+                try take($0)
             }
-            guard isRead else { return }
         } catch let silence as KafkaTail.Silence {
             throw waits(silence.partition)
         }
-        health.unreadable(nil)
-        logger.info(
-            "a replay has read when the service decided once",
-            metadata: ["event": "replay.recorded", "messages": .stringConvertible(kept)])
     }
 
     /// - Returns: what is worth another attempt.
@@ -79,19 +99,25 @@ struct PastDecisions {
         return KafkaError(code: KafkaError.Code.timedOut, message: problem)
     }
 
-    private func keep(_ records: [KafkaRecord]) throws -> Int {
-        let told = records.compactMap(time)
-        guard !told.isEmpty else { return 0 }
-        try database.transaction { try DecisionTimes.keep(told, in: $0) }
-        return told.count
+    private func keep(_ records: [KafkaRecord], _ later: inout LaterTimes) throws -> Int {
+        var rows: [DecisionTimes.Row] = []
+        for record in records {
+            guard let message = try? EnvelopeReader.open(value: record.value, headers: record.headers),
+                message.attributes.source == "\(Topics.ownSources)\(service)",
+                let time = message.attributes.time.flatMap({ Timestamp(rfc3339: $0) })?.milliseconds,
+                (try? authenticator.authenticate(publication: record, message.attributes)) != nil
+            else { continue }
+            later.note(message, at: time)
+            let decisions = (try? Self.decisions(in: message)) ?? [message.attributes.id]
+            rows += decisions.map { DecisionTimes.Row(message: $0, decidedAt: time) }
+        }
+        guard !rows.isEmpty else { return 0 }
+        try database.transaction { try DecisionTimes.keep(rows, in: $0) }
+        return rows.count
     }
 
-    private func time(_ record: KafkaRecord) -> DecisionTimes.Row? {
-        guard let message = try? EnvelopeReader.open(value: record.value, headers: record.headers),
-            message.attributes.source == "\(Topics.ownSources)\(service)",
-            let time = message.attributes.time.flatMap({ Timestamp(rfc3339: $0) }),
-            (try? authenticator.authenticate(publication: record, message.attributes)) != nil
-        else { return nil }
-        return DecisionTimes.Row(message: message.attributes.id, decidedAt: time.milliseconds)
+    private static func decisions(in message: CloudEvent<JSONView>) throws -> [String]? {
+        guard message.attributes.type == DecisionsNoted.type else { return nil }
+        return try WireJSONDecoder().decode(DecisionsNoted.self, from: message.data).decisions
     }
 }

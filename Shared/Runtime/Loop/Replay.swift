@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import Contracts
+import Storage
 
 /// The past of a service's topics, in the order in which it was decided: records of all partitions, merged by the times at
 /// which they were decided once, as far as these are known, and else by those in the logs (docs/loop.md, "A replay"). A pure
@@ -13,7 +14,7 @@ package struct Replay {
     private struct Track {
         /// What was read and not given out, from `first` on, with the time at which each was decided or, where nothing tells
         /// of that, logged.
-        var records: [(record: KafkaRecord, time: Int64, isTold: Bool)] = []
+        var records: [(record: KafkaRecord, time: Int64)] = []
         var first = 0
         /// The highest time of the records up to `first`.
         var time = Int64.min
@@ -31,14 +32,9 @@ package struct Replay {
         mutating func add(_ record: KafkaRecord, decidedAt: Int64?) {
             guard record.offset > lastOffset else { return }
             lastOffset = record.offset
-            records.append((record, decidedAt ?? record.timestampMs, decidedAt != nil))
+            records.append((record, decidedAt ?? record.timestampMs))
             if records.count == first + 1 { see() }
         }
-
-        var isTold: Bool { first < records.count && records[first].isTold }
-
-        /// By when the head was decided: no later than the next one here of which something tells.
-        var latest: Int64 { records[first...].first { $0.isTold }.map { max(time, $0.time) } ?? .max }
 
         mutating func takeHead() -> KafkaRecord? {
             guard let head else { return nil }
@@ -89,29 +85,20 @@ package struct Replay {
     /// All that the partition had was read.
     package mutating func reachedEnd(_ partition: TopicPartition) { tracks[partition]?.isAtEnd = true }
 
-    /// - Returns: the oldest record; among those of one time the one that stands first by topic, partition and offset, and
-    ///   last one of which nothing tells. `nil` while an older one may come.
+    /// - Returns: the oldest record; among those of one time the one that stands first by topic, partition and offset. `nil`
+    ///   while an older one may come.
     package mutating func next() -> KafkaRecord? {
-        if tracks.values.contains(where: { $0.head == nil && $0.isAwaited(end) }) { return nil }
-        let told = tracks.values.filter(\.isTold)
-        var oldest: (time: Int64, rank: Int, partition: TopicPartition)?
+        var oldest: (time: Int64, partition: TopicPartition)?
         for (partition, track) in tracks {
-            guard let head = track.head else { continue }
-            let place = (
-                time: track.isTold ? track.time : Self.time(of: head, track, behind: told), rank: track.isTold ? 0 : 1,
-                partition: partition
-            )
+            guard track.head != nil else {
+                if track.isAwaited(end) { return nil }
+                continue
+            }
+            let place = (time: track.time, partition: partition)
             if let known = oldest, known < place { continue }
             oldest = place
         }
         return oldest.flatMap { tracks[$0.partition]?.takeHead() }
-    }
-
-    /// When a record was decided of which nothing tells. A service that stands still decides late whatever is logged
-    /// meanwhile: so not before what was logged before it, wherever that waits here.
-    private static func time(of head: KafkaRecord, _ track: Track, behind told: [Track]) -> Int64 {
-        let waits = told.filter { ($0.head?.timestampMs ?? .max) <= head.timestampMs }.map(\.time).max() ?? .min
-        return min(max(track.time, waits), track.latest)
     }
 }
 
@@ -123,6 +110,7 @@ struct PastTimes {
     var end: Timestamp?
     /// When commands of the past were decided, in milliseconds, as far as that is known.
     var decided: [CommandKey: Int64] = [:]
+    var later = LaterTimes()
 
     func isPast(_ record: KafkaRecord) -> Bool {
         guard let end else { return false }
@@ -133,5 +121,13 @@ struct PastTimes {
         guard isPast(record) else { return now }
         let time = key.flatMap { decided[$0] } ?? record.timestampMs
         return min(now, Timestamp(milliseconds: time))
+    }
+
+    /// - Returns: when commands were decided once, in milliseconds, of those of which something tells.
+    func find(_ commands: [CommandKey], in transaction: any SQLTransaction) throws(StorageError) -> [CommandKey: Int64]
+    {
+        var times = try DecisionTimes.find(commands, in: transaction)
+        for (command, time) in times { times[command] = later.time(of: command, time) }
+        return times
     }
 }

@@ -22,6 +22,7 @@ extension ServiceLoop {
         health.unreadable(consumers.unreadable)
         health.lag.tell(partitions.places(of: consumers))
         saveProgress()
+        tellUntold(now)
         lookAtCluster()
         try readNewAppTopics(consumers)
         if housekeeping.commit.ticks(now) {
@@ -86,6 +87,14 @@ extension ServiceLoop {
         try consumers.join(new)
     }
 
+    private func tellUntold(_ now: ContinuousClock.Instant) {
+        guard housekeeping.untold > 0, housekeeping.untoldSaid.ticks(now) else { return }
+        logger.notice(
+            "a replay decides by the time in the log what nothing tells of",
+            metadata: ["event": "replay.untold", "records": .stringConvertible(housekeeping.untold)])
+        housekeeping.untold = 0
+    }
+
     /// How the apps file is doing, and which keys are over.
     func tellApps() {
         health.apps(apps.problem)
@@ -140,6 +149,7 @@ extension ServiceLoop {
 
     /// Writes down how far publishing came. What cannot be written now is written later.
     func saveProgress() {
+        saveSetAside()
         let unsaved = partitions.unsaved
         guard !unsaved.isEmpty else { return }
         do {
@@ -153,6 +163,22 @@ extension ServiceLoop {
             databaseWorks(wrote: true)
         } catch {
             note(error)
+        }
+    }
+
+    /// Of logs that others followed. What is not saved is tried again, and published once more by the next owner.
+    func saveSetAside() {
+        for (lane, epoch, through, isAll) in partitions.unsavedSetAside {
+            do {
+                try database.transaction {
+                    try Storage.Progress.markSetAsidePublished(
+                        topic: lane.partition.topic, partition: lane.partition.partition, epoch: epoch,
+                        incarnation: lane.incarnation, through: through, finished: isAll, in: $0)
+                }
+                partitions.savedSetAside(lane)
+            } catch {
+                return note(error)
+            }
         }
     }
 

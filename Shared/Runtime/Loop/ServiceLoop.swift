@@ -27,6 +27,7 @@ package final class ServiceLoop<Service: CommandService> {
     var clock: LoopClock
     var writer: MessageWriter
     let vault: OutboxVault
+    let pastTimes: PastTimes
     let publisher: Publisher
     var reader: InboundReader<Service>
     var partitions: Partitions
@@ -62,6 +63,7 @@ package final class ServiceLoop<Service: CommandService> {
         writer.know(start.apps.apps)
         self.writer = writer
         vault = OutboxVault(configuration.keys)
+        pastTimes = start.pastTimes
         store = StoreConnection(secrets: DerivedSecrets(configuration.keys))
         let hooks = Publisher.Hooks(
             makeProducer: start.seams.makeProducer,
@@ -245,7 +247,7 @@ package final class ServiceLoop<Service: CommandService> {
                 position.claim.incarnation > 0 && record.timestampMs >= 0
                     && record.timestampMs < position.claim.forgottenBefore
             } ?? false
-        let time = configuration.pastTimes.time(of: record, now: clock.time())
+        let time = pastTimes.time(of: record, now: clock.time())
         return reader.read(record, now: time, isTooOldToTell: isTooOldToTell)
     }
 
@@ -253,8 +255,13 @@ package final class ServiceLoop<Service: CommandService> {
     private func decisionTimes(_ records: [KafkaRecord]) -> [Int64?] {
         guard !records.isEmpty else { return [] }
         let keys = records.map { read($0).accepted?.keyOnce }
-        let times = persist { try database.transaction { try DecisionTimes.find(keys.compactMap(\.self), in: $0) } }
-        return keys.map { key in key.flatMap { times?[$0] } }
+        let times = persist { try database.transaction { try pastTimes.find(keys.compactMap(\.self), in: $0) } }
+        let found = keys.map { key in key.flatMap { times?[$0] } }
+        for place in records.indices where keys[place] != nil && found[place] == nil && pastTimes.isPast(records[place])
+        {
+            housekeeping.untold += 1
+        }
+        return found
     }
 
     private func halve(_ records: [KafkaRecord]) {
@@ -293,7 +300,7 @@ package final class ServiceLoop<Service: CommandService> {
         BatchDecider(
             service: service, reader: reader, writer: writer.at(now), vault: vault, secrets: store.secrets,
             cluster: cluster, incarnations: partitions.incarnations, number: store.decider,
-            retention: configuration.journalRetention, pastTimes: configuration.pastTimes)
+            retention: configuration.journalRetention, pastTimes: pastTimes)
     }
 
     private func publish(_ entries: [Entry], _ updates: [ProgressUpdate]) {
@@ -314,18 +321,8 @@ package final class ServiceLoop<Service: CommandService> {
 
     /// Takes in how far publishing has come.
     func note(_ through: [Lane: Int64]) {
-        for (lane, offset, isAll) in partitions.published(through) {
-            guard let epoch = partitions.position(lane.partition)?.claim.epoch else { continue }
-            do {
-                try database.transaction {
-                    try Storage.Progress.markSetAsidePublished(
-                        topic: lane.partition.topic, partition: lane.partition.partition, epoch: epoch,
-                        incarnation: lane.incarnation, through: offset, finished: isAll, in: $0)
-                }
-            } catch {
-                note(error)  // the next owner publishes it once more
-            }
-        }
+        partitions.published(through)
+        if !through.isEmpty { saveSetAside() }
     }
 
     /// Runs storage work until it is done.

@@ -7,7 +7,7 @@ public import Contracts
 ///
 /// All functions work inside the caller's transaction and on its thread.
 public enum DecisionTimes {
-    /// A message that a decision led to.
+    /// A decision, or rather a message that it led to: of none is more looked for than its first one.
     public struct Row: Sendable, Hashable {
         /// `DerivedID.message(of:index:)`.
         public var message: String
@@ -19,10 +19,6 @@ public enum DecisionTimes {
             self.decidedAt = decidedAt
         }
     }
-
-    /// How many of a command's messages are looked for. If it led to an event, its first message is one. Else its reply stands
-    /// behind what it asked other services for.
-    private static let messagesLookedFor = 4
 
     /// Of several times of a message the first one stands: a later one is another replay's, which may have told something
     /// else under its id, in another partition.
@@ -39,15 +35,12 @@ public enum DecisionTimes {
     public static func find(
         _ commands: some Sequence<CommandKey>, in transaction: any SQLTransaction
     ) throws(StorageError) -> [CommandKey: Int64] {
-        let asked = Set(commands).flatMap { key in
-            (0..<messagesLookedFor).map { (key: key, message: DerivedID.message(of: key, index: $0)) }
-        }
+        let asked = Array(Set(commands))
         let rows = try transaction.queryEach(
-            "SELECT decided_at FROM decision_times WHERE message = $1", asked.map { [.text($0.message)] })
+            "SELECT decided_at FROM decision_times WHERE message = $1",
+            asked.map { [.text(DerivedID.message(of: $0, index: 0))] })
         var times: [CommandKey: Int64] = [:]
-        for (asked, rows) in zip(asked, rows) where times[asked.key] == nil {
-            times[asked.key] = try rows.first?.integer(0)
-        }
+        for (command, rows) in zip(asked, rows) { times[command] = try rows.first?.integer(0) }
         return times
     }
 

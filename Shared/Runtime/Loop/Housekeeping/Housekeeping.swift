@@ -15,6 +15,9 @@ struct Housekeeping {
     var sweeper = Sweeper()
     var lateDryRuns = LateDryRuns()
     var keys = KeyExpiry()
+    /// How many records of the past are replayed by the log's time, and when that is said.
+    var untold = 0
+    var untoldSaid: Ticker
     /// `nil` where replicas share the store, and so the topics.
     var soleReader: SoleReader?
 
@@ -23,6 +26,7 @@ struct Housekeeping {
         commit = Ticker(every: .seconds(1), from: now)
         reload = Ticker(every: .seconds(2), from: now)
         store = Ticker(every: .seconds(5), from: now)
+        untoldSaid = Ticker(every: .seconds(10), from: now)
         if !configuration.database.isShared {
             soleReader = SoleReader(sessionTimeout: configuration.kafka.sessionTimeout)
         }

@@ -124,9 +124,7 @@ struct Partitions {
 
     // MARK: Publishing
 
-    /// - Returns: the progress in earlier incarnations, and whether it is the last.
-    mutating func published(_ through: [Lane: Int64]) -> [(lane: Lane, through: Int64, isAll: Bool)] {
-        var earlier: [(Lane, Int64, Bool)] = []
+    mutating func published(_ through: [Lane: Int64]) {
         for (lane, offset) in through {
             guard let position = position(lane.partition), lane.generation == generations[lane.partition] ?? 0 else {
                 continue
@@ -134,11 +132,23 @@ struct Partitions {
             if lane.incarnation == position.claim.incarnation {
                 all[lane.partition]?.position?.published(through: offset)
             } else {
-                earlier.append((lane, offset, position.setAsideEnds[lane.incarnation].map { offset >= $0 } ?? false))
+                all[lane.partition]?.position?.published(lane.incarnation, through: offset)
             }
         }
-        return earlier
     }
+
+    /// What the store does not yet know of publishing in earlier incarnations, and whether it is the last.
+    var unsavedSetAside: [(lane: Lane, epoch: Int64, through: Int64, isAll: Bool)] {
+        positions.flatMap { position in
+            position.unsavedSetAside.map { incarnation, through in
+                let isAll = position.setAsideEnds[incarnation].map { through >= $0 } ?? false
+                return (lane(position.partition, incarnation), position.claim.epoch, through, isAll)
+            }
+        }
+        .sorted { ($0.lane.partition, $0.lane.incarnation) < ($1.lane.partition, $1.lane.incarnation) }
+    }
+
+    mutating func savedSetAside(_ lane: Lane) { all[lane.partition]?.position?.savedSetAside(lane.incarnation) }
 
     /// What the progress table does not yet know of publishing.
     var unsaved: [PublishedUpdate] {

@@ -30,6 +30,8 @@ struct Position {
     private(set) var committedOffset: Int64?
     /// The last offset that is owed of an earlier incarnation, once all of it was handed over.
     var setAsideEnds: [Int64: Int64] = [:]
+    /// How far earlier incarnations are published, where the store does not know it yet.
+    private(set) var unsavedSetAside: [Int64: Int64] = [:]
     /// Where a batch is to be tried with a mark: claims ended here without progress.
     private let doubtedAt: Int64?
     /// Up to here records are tried one by one.
@@ -122,6 +124,13 @@ struct Position {
         return PublishedUpdate(
             topic: claim.topic, partition: claim.partition, epoch: claim.epoch, publishedThrough: publishedThrough)
     }
+
+    /// Of an earlier incarnation.
+    mutating func published(_ incarnation: Int64, through offset: Int64) {
+        unsavedSetAside[incarnation] = max(unsavedSetAside[incarnation] ?? -1, offset)
+    }
+
+    mutating func savedSetAside(_ incarnation: Int64) { unsavedSetAside[incarnation] = nil }
 
     mutating func saved(_ update: PublishedUpdate) { savedThrough = update.publishedThrough }
 

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A service says when it decided what neither an event nor a reply tells of: events of others that changed nothing, and
+/// commands that are answered later. The `time` of the message is that of the decisions. A replay goes by it (docs/loop.md).
+public struct DecisionsNoted: EventMessage {
+    public static let type = "identity.noted.v1"
+    /// Of each decision the id that its first message would have had.
+    public var decisions: [String]
+
+    public init(decisions: [String]) {
+        self.decisions = decisions
+    }
+
+    public var subject: String { decisions.first ?? "" }
+}

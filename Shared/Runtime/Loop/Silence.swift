@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+import Messaging
+
+/// Decisions of a batch whose first message is no event and no reply, by which a replay would know when they were taken. One
+/// note tells of those of one app, partition and time (``DecisionsNoted``).
+struct Silence {
+    struct Note {
+        var decisions: [String]
+        /// The last decision's, and its place in the batch.
+        var entry: Entry
+        var place: Int
+        var decidedAt: Timestamp
+    }
+
+    private struct Group: Hashable {
+        var app: AppID
+        var partition: TopicPartition
+        var decidedAt: Timestamp
+    }
+
+    private var notes: [Group: Note] = [:]
+
+    mutating func add(_ command: CommandKey, _ entry: Entry, at decidedAt: Timestamp, place: Int) {
+        let group = Group(app: command.app, partition: entry.place, decidedAt: decidedAt)
+        let decision = DerivedID.message(of: command, index: 0)
+        if notes[group] == nil {
+            notes[group] = Note(decisions: [decision], entry: entry, place: place, decidedAt: decidedAt)
+        } else {
+            notes[group]?.decisions.append(decision)
+            notes[group]?.entry = entry
+            notes[group]?.place = place
+        }
+    }
+
+    /// In the order of the batch. Nothing is left.
+    mutating func take() -> [Note] {
+        if notes.isEmpty { return [] }
+        defer { notes = [:] }
+        return notes.values.sorted { $0.place < $1.place }
+    }
+}
