@@ -96,6 +96,28 @@ import WireJSON
         }
     }
 
+    /// Somebody who is erased by then had what it asked for, perhaps.
+    @Test(arguments: [(Int64(1000), ["rejected", "succeeded"]), (Int64(1), ["succeeded", "succeeded"])])
+    func whatWasRefusedInThePastIsRefusedAgain(_ pastEnd: Int64, _ outcomes: [String]) throws {
+        let key = CommandKey(app: "demo", source: "test", id: "c1")
+        let told = [
+            DecisionTimes.Row(message: DerivedID.message(of: key, index: 0), decidedAt: 500),
+            DecisionTimes.Row(
+                message: DerivedID.message(of: key, index: 1), decidedAt: 500,
+                rejection: "EXTERNAL_ID_TAKEN: it is: taken"),
+        ]
+        try store.database.transaction { try DecisionTimes.keep(told, in: $0) }
+        let entries = try decide(
+            [put("a", id: "c1", offset: 0), put("b", id: "c2", offset: 1)], pastEnd: Timestamp(milliseconds: pastEnd))
+        #expect(entries.map(\.outcome.rawValue) == outcomes)
+        let answer = try reply(entries[0].messages.last).data
+        #expect(try store.values() == ["k": "b"])
+        guard outcomes[0] == "rejected" else { return }
+        #expect(answer.rejection.reason == .externalIDTaken && answer.message == "it is: taken")
+        #expect(entries[0].messages.map(\.role) == [.reply])
+        #expect(try reply(entries[1].messages.last).data.result == [:])
+    }
+
     /// A dry run leaves the id to another command.
     @Test func whatTakesNoIDHasNoTimeOfItsOwn() throws {
         let record = try put("a", id: "c1", offset: 0) { $0.dryRun = "true" }

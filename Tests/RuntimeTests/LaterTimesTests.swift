@@ -33,10 +33,11 @@ import WireJSON
 
     @Test(
         arguments: [
-            (Int64(1000), seen, Int64(1001)),
+            (Int64(1001), seen, Int64(1002)),
             (1040, seen, 1041),
             (61_000, seen, 61_001),
-            // Before it, and too late for a transaction that did not see it.
+            // In its batch or before it, and too late for a transaction that did not see it.
+            (1000, seen, 1000),
             (999, seen, 1000),
             (61_001, seen, 1000),
             // Who is somebody else, and who was not found.

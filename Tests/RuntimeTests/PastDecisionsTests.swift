@@ -89,9 +89,10 @@ import WireJSON
         try prepare()
         #expect(
             try kept == [
-                [.text("a"), .integer(0)], [.text("b"), .integer(1)], [.text("c"), .integer(0)],
-                [.text("d"), .integer(0)], [.text("e"), .integer(0)],
-                [.text("of identity.replies.shop"), .integer(0)], [.text("of identity.replies.v1"), .integer(0)],
+                [.text("a"), .integer(0), .null], [.text("b"), .integer(1), .null], [.text("c"), .integer(0), .null],
+                [.text("d"), .integer(0), .null], [.text("e"), .integer(0), .null],
+                [.text("of identity.replies.shop"), .integer(0), .null],
+                [.text("of identity.replies.v1"), .integer(0), .null],
             ])
         #expect(events("replay.recorded").compactMap { $0["decisions"] }.map { "\($0)" } == ["0", "12"])
         var after = self
@@ -107,7 +108,20 @@ import WireJSON
         noted.time = Timestamp(milliseconds: 7).rfc3339
         try send(noted, ["decisions": ["x", "y"]], to: Self.topic)
         try prepare()
-        #expect(try kept == [[.text("x"), .integer(7)], [.text("y"), .integer(7)]])
+        #expect(try kept == [[.text("x"), .integer(7), .null], [.text("y"), .integer(7), .null]])
+    }
+
+    @Test func whatWasRefusedIsKept() throws {
+        defer { broker.close() }
+        var reply = Fixture.attributes(ReceivedReply.type, id: "r1")
+        reply.time = Timestamp(milliseconds: 7).rfc3339
+        let data: JSONValue = [
+            "commandId": "c9", "commandDigest": "d", "status": "rejected", "reason": "EXTERNAL_ID_TAKEN",
+            "message": "It is: taken",
+        ]
+        try send(reply, data, to: Self.replies[0])
+        try prepare()
+        #expect(try kept == [[.text("r1"), .integer(7), .text("EXTERNAL_ID_TAKEN: It is: taken")]])
     }
 
     /// A reply names the user at a later time than the one who erased her.

@@ -284,9 +284,9 @@ import WireJSON
         #expect(notes.map(\.attributes.time) == [Fixture.now.rfc3339])
         // An event tells of the answer.
         #expect(try decide([answer()]).flatMap { try $0.notes() }.isEmpty)
-        // Nothing comes of the same again, nor of an answer that nobody waits for.
         #expect(try decide([begin("silent", offset: 3), answer(offset: 1)]).flatMap { try $0.notes() }.isEmpty)
-        #expect(try decide([answer("rejected", offset: 2, replyID: "r2")]).flatMap { try $0.notes() }.isEmpty)
+        // Nobody waits for it by now. In another order somebody may.
+        #expect(try decide([answer("rejected", offset: 2, replyID: "r2")]).flatMap { try $0.notes() }.count == 1)
     }
 
     @Test func aDueCommandIsDecidedOnceAndNotAnswered() throws {

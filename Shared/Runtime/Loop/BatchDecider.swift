@@ -170,7 +170,9 @@ struct BatchDecider<Service: CommandService> {
         case .success(let body):
             var context = context(of: command, now)
             context.facts = facts
-            return service.decide(body, state, context)
+            let decision = service.decide(body, state, context)
+            return pastTimes.rejection(of: command.record, command.key, now: decision.outcome)
+                .map { Decision(.rejected($0)) } ?? decision
         }
     }
 
@@ -206,7 +208,7 @@ struct BatchDecider<Service: CommandService> {
                 let (entry, answer) = try entry(command, decision, &replies, now)
                 entry.before = chains.before[place]
                 entries.append(entry)
-                if entry.key != nil, decision.events.isEmpty, answer == nil || entry.messages.count > 1 {
+                if decision.events.isEmpty, answer == nil || entry.messages.count > 1 {
                     silence.add(command.key, entry, at: time(of: command, now), place: place)
                 }
                 if again.contains(command.key) {
@@ -240,7 +242,7 @@ struct BatchDecider<Service: CommandService> {
             guard let command = batch[note.place].accepted else { continue }
             let message = try writer.event(
                 DecisionsNoted(decisions: note.decisions), of: command, incarnation: incarnation(of: command.record),
-                index: note.entry.messages.count, now: note.decidedAt)
+                index: 0, now: note.decidedAt)
             note.entry.messages.insert(message, at: 0)
         }
     }

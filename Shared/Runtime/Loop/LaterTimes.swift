@@ -51,7 +51,8 @@ struct LaterTimes {
 
     private mutating func see(_ person: String?, at time: Int64) {
         guard let person, var erasure = erased[person] else { return }
-        guard (erasure.time...erasure.time + Self.limit).contains(time), time >= erasure.later ?? .min else { return }
+        // At the same time: in the same batch, which a replay decides in its own order.
+        guard time > erasure.time, time <= erasure.time + Self.limit, time >= erasure.later ?? .min else { return }
         erasure.later = time
         erased[person] = erasure
         times.insert(erasure.time)

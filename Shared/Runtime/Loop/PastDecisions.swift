@@ -109,11 +109,20 @@ struct PastDecisions {
             else { continue }
             later.note(message, at: time)
             let decisions = (try? Self.decisions(in: message)) ?? [message.attributes.id]
-            rows += decisions.map { DecisionTimes.Row(message: $0, decidedAt: time) }
+            rows += decisions.map {
+                DecisionTimes.Row(message: $0, decidedAt: time, rejection: Self.rejection(in: message))
+            }
         }
         guard !rows.isEmpty else { return 0 }
         try database.transaction { try DecisionTimes.keep(rows, in: $0) }
         return rows.count
+    }
+
+    private static func rejection(in message: CloudEvent<JSONView>) -> String? {
+        guard message.attributes.type == ReceivedReply.type, let reply = ReceivedReply(message.data.value),
+            reply.status == .rejected
+        else { return nil }
+        return reply.rejection.description
     }
 
     private static func decisions(in message: CloudEvent<JSONView>) throws -> [String]? {

@@ -108,8 +108,8 @@ package struct Replay {
 struct PastTimes {
     /// Where the past ends; `nil` where nothing is replayed.
     var end: Timestamp?
-    /// When commands of the past were decided, in milliseconds, as far as that is known.
-    var decided: [CommandKey: Int64] = [:]
+    /// What is known of when commands of the past were decided.
+    var decided: [CommandKey: DecisionTimes.Found] = [:]
     var later = LaterTimes()
 
     func isPast(_ record: KafkaRecord) -> Bool {
@@ -119,15 +119,26 @@ struct PastTimes {
 
     func time(of record: KafkaRecord, _ key: CommandKey? = nil, now: Timestamp) -> Timestamp {
         guard isPast(record) else { return now }
-        let time = key.flatMap { decided[$0] } ?? record.timestampMs
+        let time = key.flatMap { decided[$0]?.decidedAt } ?? record.timestampMs
         return min(now, Timestamp(milliseconds: time))
     }
 
-    /// - Returns: when commands were decided once, in milliseconds, of those of which something tells.
-    func find(_ commands: [CommandKey], in transaction: any SQLTransaction) throws(StorageError) -> [CommandKey: Int64]
-    {
-        var times = try DecisionTimes.find(commands, in: transaction)
-        for (command, time) in times { times[command] = later.time(of: command, time) }
-        return times
+    /// - Returns: what is known of the commands of which something tells.
+    func find(
+        _ commands: [CommandKey], in transaction: any SQLTransaction
+    ) throws(StorageError) -> [CommandKey: DecisionTimes.Found] {
+        var found = try DecisionTimes.find(commands, in: transaction)
+        for (command, once) in found { found[command]?.decidedAt = later.time(of: command, once.decidedAt) }
+        return found
+    }
+
+    /// Why a command was refused once, which is carried out now: what it was refused for was another replica's, perhaps, or
+    /// is allowed by now. It changed nothing then, and what came later was decided without it.
+    func rejection(of record: KafkaRecord, _ key: CommandKey, now outcome: Outcome) -> Rejection? {
+        if case .rejected = outcome { return nil }
+        guard isPast(record), let text = decided[key]?.rejection else { return nil }
+        let reason = text.prefix { $0 != ":" }
+        return Rejection(
+            ReasonCode(rawValue: String(reason)) ?? .serverError, String(text.dropFirst(reason.count + 2)))
     }
 }

@@ -256,7 +256,7 @@ package final class ServiceLoop<Service: CommandService> {
         guard !records.isEmpty else { return [] }
         let keys = records.map { read($0).accepted?.keyOnce }
         let times = persist { try database.transaction { try pastTimes.find(keys.compactMap(\.self), in: $0) } }
-        let found = keys.map { key in key.flatMap { times?[$0] } }
+        let found = keys.map { key in key.flatMap { times?[$0]?.decidedAt } }
         for place in records.indices where keys[place] != nil && found[place] == nil && pastTimes.isPast(records[place])
         {
             housekeeping.untold += 1

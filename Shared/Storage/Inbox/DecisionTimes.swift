@@ -2,23 +2,41 @@
 
 public import Contracts
 
-/// When a service decided once what a replay decides again, as its own messages of then tell (docs/loop.md, "A replay"). Empty
-/// while nothing is replayed.
+/// When a service decided once what a replay decides again, and what it refused, as its own messages of then tell
+/// (docs/loop.md, "A replay"). Empty while nothing is replayed.
 ///
 /// All functions work inside the caller's transaction and on its thread.
 public enum DecisionTimes {
-    /// A decision, or rather a message that it led to: of none is more looked for than its first one.
+    /// A decision, or rather a message that it led to. The first one tells the time.
     public struct Row: Sendable, Hashable {
         /// `DerivedID.message(of:index:)`.
         public var message: String
         /// In milliseconds since 1970.
         public var decidedAt: Int64
+        /// Of a reply, why the command was refused (`Rejection.description`).
+        public var rejection: String?
 
-        public init(message: String, decidedAt: Int64) {
+        public init(message: String, decidedAt: Int64, rejection: String? = nil) {
             self.message = message
             self.decidedAt = decidedAt
+            self.rejection = rejection
         }
     }
+
+    /// What is known of a command's decision.
+    public struct Found: Sendable, Hashable {
+        /// In milliseconds since 1970.
+        public var decidedAt: Int64
+        public var rejection: String?
+
+        public init(decidedAt: Int64, rejection: String? = nil) {
+            self.decidedAt = decidedAt
+            self.rejection = rejection
+        }
+    }
+
+    /// How many of a command's messages are looked for: the reply of one that was refused stands behind few events.
+    private static let messagesLookedFor = 4
 
     /// Of several times of a message the first one stands: a later one is another replay's, which may have told something
     /// else under its id, in another partition.
@@ -28,20 +46,25 @@ public enum DecisionTimes {
         try transaction.send(insert, count: rows.count) { (index, binder) throws(StorageError) in
             try binder.bind(rows[index].message)
             try binder.bind(rows[index].decidedAt)
+            if let rejection = rows[index].rejection { try binder.bind(rejection) } else { try binder.bindNull() }
         }
     }
 
-    /// - Returns: in milliseconds since 1970, of those commands of which something is told.
+    /// - Returns: of those commands of which something is told.
     public static func find(
         _ commands: some Sequence<CommandKey>, in transaction: any SQLTransaction
-    ) throws(StorageError) -> [CommandKey: Int64] {
-        let asked = Array(Set(commands))
+    ) throws(StorageError) -> [CommandKey: Found] {
+        let asked = Set(commands).flatMap { key in (0..<messagesLookedFor).map { (key: key, index: $0) } }
         let rows = try transaction.queryEach(
-            "SELECT decided_at FROM decision_times WHERE message = $1",
-            asked.map { [.text(DerivedID.message(of: $0, index: 0))] })
-        var times: [CommandKey: Int64] = [:]
-        for (command, rows) in zip(asked, rows) { times[command] = try rows.first?.integer(0) }
-        return times
+            "SELECT decided_at, rejection FROM decision_times WHERE message = $1",
+            asked.map { [.text(DerivedID.message(of: $0.key, index: $0.index))] })
+        var found: [CommandKey: Found] = [:]
+        for (asked, rows) in zip(asked, rows) {
+            guard let row = rows.first else { continue }
+            if asked.index == 0 { found[asked.key] = Found(decidedAt: try row.integer(0)) }
+            if let rejection = try row.optionalText(1) { found[asked.key]?.rejection = rejection }
+        }
+        return found
     }
 
     public static func forget(in transaction: any SQLTransaction) throws(StorageError) {
@@ -51,14 +74,15 @@ public enum DecisionTimes {
     static let table = """
         CREATE TABLE decision_times (
             message TEXT NOT NULL PRIMARY KEY,
-            decided_at BIGINT NOT NULL
+            decided_at BIGINT NOT NULL,
+            rejection TEXT
         )
         """
 
     private static let insert = SQLRowStatement.insert(
-        into: "decision_times", [("message", .text), ("decided_at", .integer)],
+        into: "decision_times", [("message", .text), ("decided_at", .integer), ("rejection", .text)],
         ending: """
-             ON CONFLICT (message) DO UPDATE SET decided_at = excluded.decided_at \
+             ON CONFLICT (message) DO UPDATE SET decided_at = excluded.decided_at, rejection = excluded.rejection \
             WHERE excluded.decided_at < decision_times.decided_at
             """)
 }
