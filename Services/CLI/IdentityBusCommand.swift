@@ -44,7 +44,7 @@ struct IdentityBusCommand: ParsableCommand {
         }
         tellVersion(arguments)
         do {
-            var command = try parseAsRoot()
+            var command = try parseAsRoot(negativeIDsLast(arguments))
             do {
                 try command.run()
             } catch let wrong as ValidationError {
@@ -64,6 +64,17 @@ struct IdentityBusCommand: ParsableCommand {
         } catch {
             exit(withError: error)
         }
+    }
+
+    /// Every second MPID begins with a minus, and is no option: behind `--` the parser takes it for what it is.
+    static func negativeIDsLast(_ arguments: [String]) -> [String] {
+        guard arguments.first == "explain", !arguments.contains("--") else { return arguments }
+        let ids = arguments.filter(isNegativeID)
+        return ids.isEmpty ? arguments : arguments.filter { !isNegativeID($0) } + ["--"] + ids
+    }
+
+    private static func isNegativeID(_ argument: String) -> Bool {
+        argument.count > 5 && argument.first == "-" && argument.dropFirst().allSatisfy { $0.isASCII && $0.isNumber }
     }
 
     /// Of a word that names no command, with the one that was meant: the parser takes it for an argument too many.

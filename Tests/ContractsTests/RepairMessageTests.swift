@@ -12,7 +12,7 @@ extension GoldenTests {
     private static let barrier = MergeBarrier(mpid: .max, identity: Identity(.email, "b@b.io"), otherMPID: other)
 
     static let repairSamples: [Sample] = [
-        message("event-noted", DecisionsNoted(decisions: ["6bf2b1d0-0000-5000-8000-000000000001"])),
+        message("noted", DecisionsNoted(decisions: ["6bf2b1d0-0000-5000-8000-000000000001"])),
         message("command-link-get-user", GetLinkedUser(userId: "u1")),
         message("command-link-get-user-page", GetLinkedUser(installId: "i1", after: "bmV4dA")),
         message(

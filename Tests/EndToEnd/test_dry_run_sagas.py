@@ -151,7 +151,7 @@ def happened(bus: Bus, command: Command) -> tuple[Counter[str], Counter[str]]:
     something and is answered tells it once, whichever comes first."""
     events = [
         record for records in bus.collector.events.values() for record in records
-        if record.envelope.get("correlationid") == command.id]
+        if record.envelope.get("correlationid") == command.id and record.envelope["type"] != "identity.noted.v1"]
     ids = {record.envelope["id"] for record in events}
     described = [(f"{record.envelope['type']} {lasting(record.data)}", record) for record in events]
     answered = Counter(text for text, record in described if record.envelope["causationid"] not in ids)

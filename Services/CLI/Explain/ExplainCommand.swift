@@ -64,7 +64,8 @@ struct ExplainCommand: ParsableCommand {
         guard !walk.rows.isEmpty || !walk.decisions.isEmpty || !walk.silent.isEmpty else {
             throw Problem(
                 .refused, "app \(app) knows nothing of \(id).",
-                "Commands that were refused before a service decided them are dead letters, which were not searched: "
+                "Commands that were refused before a service decided them are not searched. Of a scope that was wrong "
+                    + "only the reply tells; the others are dead letters: "
                     + "identitybus dlq list --app \(app) --each")
         }
         if json { tellPrograms(walk) } else { tellPeople(walk) }

@@ -25,7 +25,7 @@ struct ExportCommand: ParsableCommand {
     @Option(help: "The person's external id, which is the customer id of a profile.")
     var externalId: String?
 
-    @Option(help: "The MPID of a profile of the person.")
+    @Option(parsing: .unconditional, help: "The MPID of a profile of the person.")
     var mpid: String?
 
     @Flag(help: "Print the document on one line.")
