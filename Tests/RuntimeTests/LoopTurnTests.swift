@@ -307,6 +307,22 @@ import WireJSON
         #expect(loop.producer.sent.isEmpty)
     }
 
+    /// The store was put back, and told how far publishing had come before anybody noticed.
+    @Test func whatAStoreThatWasPutBackHasLeftLeavesTheOutbox() throws {
+        let loop = try ManualLoop(FakeService(), isShared: true)
+        try loop.log(["v0", "v1"])
+        try loop.turn()
+        #expect(try loop.outbox() == 2)
+        _ = try loop.database.transaction { try $0.execute("CREATE TABLE kept AS SELECT * FROM outbox") }
+        try loop.turn(30)
+        #expect(try loop.outbox() == 0)
+        _ = try loop.database.transaction { try $0.execute("INSERT INTO outbox SELECT * FROM kept") }
+        loop.database.isConnectionLost = true
+        try loop.turn(30)
+        #expect(try loop.outbox() == 0)
+        #expect(loop.replies == 2, "nothing is published twice")
+    }
+
     /// The whole group waits for it: not for long. What is not delivered by then is published again, with the same id.
     @Test func aHandOverDoesNotWaitForEver() throws {
         let before = try ManualLoop(FakeService(), isShared: true)

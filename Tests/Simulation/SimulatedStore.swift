@@ -50,6 +50,24 @@ final class SimulatedStore {
         (try? transaction { Int(try $0.query("SELECT count(*) FROM outbox")[0].integer(0)) }) ?? .max
     }
 
+    /// Where that is, and how far its partitions are known to be published.
+    var unpublishedPlaces: String {
+        let rows = try? transaction {
+            try $0.query(
+                """
+                SELECT logs.topic, logs.partition, logs.incarnation, log_offset, progress.incarnation, next_offset,
+                    published_through
+                FROM outbox JOIN logs ON logs.number = log
+                    JOIN progress ON progress.topic = logs.topic AND progress.partition = logs.partition
+                """)
+        }
+        return (rows ?? []).map { row in
+            let numbers = (1..<7).map { (try? row.optionalInteger($0)).flatMap { $0 } ?? -1 }
+            return "\((try? row.text(0)) ?? "?")[\(numbers[0])]\(numbers[1])@\(numbers[2]), whose log \(numbers[3]) is "
+                + "decided up to \(numbers[4]) and published through \(numbers[5])"
+        }.joined(separator: "; ")
+    }
+
     /// Takes a copy, to be put back later.
     func takeCopy() {
         for suffix in ["", "-wal"] { copy[suffix] = FileManager.default.contents(atPath: path + suffix) }

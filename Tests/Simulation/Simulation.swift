@@ -148,7 +148,8 @@ public final class Simulation {
             let left = world.deployments.filter { $0.store.unpublished > 0 }
             if left.isEmpty { return }
             guard world.scheduler.now < deadline else {
-                let rows = left.map { "\($0.store.unpublished) of \($0.service)" }.joined(separator: ", ")
+                let rows = left.map { "\($0.store.unpublished) of \($0.service) (\($0.store.unpublishedPlaces))" }
+                    .joined(separator: ", ")
                 return world.violations.append("LEFT: rows of the outbox: \(rows)")
             }
             world.scheduler.pause(500_000)

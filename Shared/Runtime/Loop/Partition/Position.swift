@@ -118,9 +118,10 @@ struct Position {
 
     mutating func published(through offset: Int64) { publishedThrough = max(publishedThrough, offset) }
 
-    /// What the progress table does not yet know of publishing.
+    /// What the progress table does not yet know of publishing. Also what it knew when the partition was claimed, once: a store
+    /// that was put back may have rows of it.
     var unsaved: PublishedUpdate? {
-        guard publishedThrough > savedThrough else { return nil }
+        guard publishedThrough > savedThrough || removedThrough < 0 && publishedThrough >= 0 else { return nil }
         return PublishedUpdate(
             topic: claim.topic, partition: claim.partition, epoch: claim.epoch, publishedThrough: publishedThrough)
     }
