@@ -128,6 +128,20 @@ import Testing
         #expect(publishing.first.sent.compactMap { $0.value?.first } == [1, 1, 2])
     }
 
+    /// The client gave a message back because it knew of no such topic, and knows the topic again. What is decided before
+    /// anybody has looked at the report stays behind that message.
+    @Test func whatIsNewStaysBehindWhatTheClientGaveBackBefore() throws {
+        let publishing = try Publishing()
+        publishing.publish()
+        publishing.first.report(0, KafkaError.Code.unknownTopic)
+        publishing.publish()
+        publishing.clock.now += .seconds(3)
+        _ = publishing.publisher.poll(timeout: .zero)
+        for place in publishing.first.sent.indices.dropFirst() { publishing.first.report(place) }
+        _ = publishing.publisher.poll(timeout: .zero)
+        #expect(publishing.first.sent.compactMap { $0.value?.first } == [1, 1, 2])
+    }
+
     /// Nobody who polls for deliveries goes round without a pause while there is no producer.
     @Test func aPollWaitsAlsoWithoutAProducer() throws {
         let publishing = try Publishing()

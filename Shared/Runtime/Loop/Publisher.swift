@@ -122,11 +122,13 @@ final class Publisher {
     func publish(_ messages: [OutboxRecord], in lane: Lane, through: Int64) {
         let step = LaneProgress.Step(lane: lane, through: through, messages: messages, since: hooks.now())
         lanes.append(step)
+        if !messages.isEmpty { collect(timeout: .zero) }
         for message in messages { add(message, step) }
     }
 
     /// Hands over messages that belong to no lane: who needs them asks again.
     func publish(_ messages: [OutboxRecord]) {
+        if !messages.isEmpty { collect(timeout: .zero) }
         for message in messages { add(message, nil) }
     }
 
@@ -163,13 +165,7 @@ final class Publisher {
     /// Collects delivery reports, waiting at most `timeout` for the first, and tries again what is due.
     /// - Returns: the offset through which everything of a lane is delivered, for each that moved.
     func poll(timeout: Duration) -> [Lane: Int64] {
-        if let producer {
-            for report in producer.poll(timeout: timeout) { delivered(report) }
-        } else if timeout > .zero {
-            hooks.pause(timeout)
-        }
-        if let single { for report in single.poll(timeout: .zero) { delivered(report) } }
-        failure.error = failure.error ?? producer?.fatalError ?? single?.fatalError
+        collect(timeout: timeout)
         if failure.error != nil { restart() }
         if isRenewing { renew() }
         if producer != nil, !isRenewing {
@@ -177,6 +173,18 @@ final class Publisher {
             if !refusals.isEmpty { tryRefused() }
         }
         return lanes.advance()
+    }
+
+    /// What the client gave back waits from now on. So this comes before anything new is handed over: the topic may take it
+    /// again by then, and would have the new before the old.
+    private func collect(timeout: Duration) {
+        if let producer {
+            for report in producer.poll(timeout: timeout) { delivered(report) }
+        } else if timeout > .zero {
+            hooks.pause(timeout)
+        }
+        if let single { for report in single.poll(timeout: .zero) { delivered(report) } }
+        failure.error = failure.error ?? producer?.fatalError ?? single?.fatalError
     }
 
     /// Whether it was written to the topic, not too long ago.
