@@ -50,8 +50,8 @@ extension SyncDecider {
         // No new window can overlap the others.
         source.aliasWindows = open + [window]
         destination.aliasSources += 1
-        if !source.aliasedInto.contains(destination.mpid) { source.aliasedInto.append(destination.mpid) }  // S96
-        if !destination.aliasedFrom.contains(source.mpid) { destination.aliasedFrom.append(source.mpid) }
+        source.aliasedInto.count(destination.mpid, settings.limits)  // S96
+        destination.aliasedFrom.count(source.mpid, settings.limits)
         let record = AliasRecord(
             key: AliasRecord.Key(app: app, id: id), source: source.mpid, destination: destination.mpid,
             window: window, reach: command.scope ?? .device, stamp: command.deviceApplicationStamp,
@@ -104,8 +104,8 @@ extension SyncDecider {
         let isRestricted = source.isRestricted || destination.isRestricted
         if isRestricted || enforces && !alias.isVouched && !isStillOne {
             // S114, S139
-            source.aliasedInto.removeAll { $0 == destination.mpid }
-            destination.aliasedFrom.removeAll { $0 == source.mpid }
+            source.aliasedInto.discount(destination.mpid)
+            destination.aliasedFrom.discount(source.mpid)
             let event = AliasDropped(
                 aliasId: alias.key.id, sourceMPID: source.mpid, destinationMPID: destination.mpid,
                 rule: isRestricted ? .restricted : .becameKnown)

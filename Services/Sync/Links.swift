@@ -166,10 +166,10 @@ extension Draft {
     private mutating func giveUp(_ identity: Identity, _ profile: Profile, to mpid: MPID, as mark: LinkMark) {
         var profile = profile
         let isApart = profile.isApart(from: mpid)
-        if !isApart, !profile.aliasedInto.contains(mpid) { profile.aliasedInto.append(mpid) }
+        if !isApart { profile.aliasedInto.count(mpid, settings.limits) }
         put(profile)
-        if !isApart, var heir = self.profile(mpid), !heir.aliasedFrom.contains(profile.mpid) {
-            heir.aliasedFrom.append(profile.mpid)
+        if !isApart, var heir = self.profile(mpid) {
+            heir.aliasedFrom.count(profile.mpid, settings.limits)
             put(heir)
         }
         // What became of that user is yet to be read.

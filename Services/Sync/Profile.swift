@@ -35,10 +35,11 @@ public struct Profile: Sendable, Hashable {
     public var aliasWindows: [ClosedRange<Int64>] = []
     /// How many aliases had this profile as destination.
     public var aliasSources: Int = 0
-    /// The sources of aliases whose destination is this profile. Each once.
+    /// The sources of aliases whose destination is this profile, each as often as it was aliased: what comes of one alias
+    /// says nothing about another.
     public var aliasedFrom: [MPID] = []
     /// The destinations of aliases whose source this profile is, with whom it goes (S96): not those from before it became
-    /// known. Each once.
+    /// known. Each as often as this one was aliased into it.
     public var aliasedInto: [MPID] = []
     /// What keeps it and others apart.
     public var barriers: [Barrier] = []
@@ -188,4 +189,17 @@ extension SyncSettings {
 
     /// Where a type stands in the priority; those that find nobody come last.
     func rank(_ type: IdentityType) -> Int { priority.firstIndex(of: type) ?? priority.count }
+}
+
+extension [MPID] {
+    /// One more alias with this profile. As many as ever wait at once, and one more, say that it leads there whatever comes
+    /// of those that wait.
+    mutating func count(_ mpid: MPID, _ limits: SyncSettings.Limits) {
+        if self.count(where: { $0 == mpid }) <= limits.aliasesPerProfile { append(mpid) }
+    }
+
+    /// One alias with this profile came to nothing.
+    mutating func discount(_ mpid: MPID) {
+        if let place = lastIndex(of: mpid) { remove(at: place) }
+    }
 }

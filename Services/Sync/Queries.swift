@@ -68,6 +68,7 @@ extension SyncDecider {
 
     private func result(_ profile: Profile, after end: PageEnd?) -> ProfileResult {
         let devices = seen(profile)
+        let sources = Set(profile.aliasedFrom)
         let left = devices.filter { device in end.map { $0.isBefore(device.pageEnd) } ?? true }
         let page = left.prefix(Self.devicesInPage)
         return ProfileResult(
@@ -75,8 +76,8 @@ extension SyncDecider {
             isLoggedIn: profile.isKnown(settings), firstSeen: Timestamp(milliseconds: profile.firstSeen),
             lastSeen: Timestamp(milliseconds: profile.lastSeen),
             aliasedSince: profile.aliasedSince.map(Timestamp.init(milliseconds:)),
-            aliasedFrom: Array(profile.aliasedFrom.sorted().prefix(Self.sourcesTold)),
-            aliasedFromCount: profile.aliasedFrom.count, name: profile.name, userId: profile.mark?.userID,
+            aliasedFrom: Array(sources.sorted().prefix(Self.sourcesTold)),
+            aliasedFromCount: sources.count, name: profile.name, userId: profile.mark?.userID,
             devices: Array(page), deviceCount: devices.count,
             next: left.count > page.count ? page.last.flatMap { pages(of: profile).next($0.pageEnd) } : nil,
             barriers: told(profile.barriers), barrierCount: profile.barriers.count, isRestricted: profile.isRestricted,

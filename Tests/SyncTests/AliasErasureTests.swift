@@ -67,6 +67,27 @@ import WireJSON
         #expect(try #require(world.identify(["ios_idfv": "1"], on: "d2")).rule == .created)
     }
 
+    /// S96: one of two aliases comes to nothing; the other, applied or waiting, still says who goes.
+    @Test(arguments: [true, false]) func anAliasThatIsDroppedLeavesTheOther(_ isApplied: Bool) throws {
+        let world = world(.conversion)
+        let source = try #require(world.identify(["device_application_stamp": "a"])?.mpid)
+        let person = try #require(world.login(["customerid": "a"], on: "d2")?.mpid)
+        let first = try alias(source, person, in: world)
+        if isApplied { world.run(.applyAlias(ApplyAlias(aliasId: first.aliasId, destinationMPID: person))) }
+        world.now += 1
+        let second = try alias(source, person, in: world)
+        let dropped = isApplied ? second : first
+        for isRestricted in [true, false] {
+            world.run(
+                .restrict(RestrictProfile(mpid: person, isRestricted: isRestricted, author: "kim", reason: "r")))
+            world.run(.applyAlias(ApplyAlias(aliasId: dropped.aliasId, destinationMPID: person)))
+            #expect(world.events.contains { $0.base is AliasDropped } == isRestricted)
+        }
+        #expect(world.profile(person)?.aliasedFrom == [source])
+        #expect(erase(["customerid": "a"], in: world) == .pending)
+        #expect(gone(world) == [source, person])
+    }
+
     /// S54, S96: a source that goes drops its alias, and says so; whom it led to stays.
     @Test func anAliasOfAnErasedSourceIsDropped() throws {
         let world = world(.link)

@@ -135,7 +135,7 @@ extension NaiveSyncModel {
         aliases[id] = [source.mpid, destination.mpid]
         if isBelieved { vouched.insert(id) }
         pairs.append([source.mpid, destination.mpid])
-        origins[destination.mpid, default: []].insert(source.mpid)
+        origins[destination.mpid, default: []].append(source.mpid)
         times[id] = now + 1000
         coming[id] = Aliased(
             aliasId: id, sourceMPID: source.mpid, destinationMPID: destination.mpid, startUnixtimeMs: window[0],
@@ -149,7 +149,8 @@ extension NaiveSyncModel {
         let areNobody = pairs.contains(pair) && !pair.compactMap(person).contains(where: isKnown)
         let isFrozen = pair.compactMap(person).contains(where: \.isFrozen)
         if isFrozen || enforces && !vouched.contains(id) && !areNobody {
-            pairs.removeAll { $0 == pair }
+            if let place = pairs.firstIndex(of: pair) { pairs.remove(at: place) }
+            if let place = origins[pair[1]]?.firstIndex(of: pair[0]) { origins[pair[1]]?.remove(at: place) }
             deeds.alias = AliasDropped(
                 aliasId: id, sourceMPID: pair[0], destinationMPID: pair[1], rule: isFrozen ? .restricted : .becameKnown)
             return
@@ -246,7 +247,7 @@ extension NaiveSyncModel {
         take(lost, from: rival.mpid, .taken, heir: mine.mpid)
         if !areApart(rival.mpid, mine.mpid) {
             pairs.append([rival.mpid, mine.mpid])
-            origins[mine.mpid, default: []].insert(rival.mpid)
+            origins[mine.mpid, default: []].append(rival.mpid)
         }
         if rival.user != user { deeds.kept.insert(rival.mpid) }
         strip(rival.mpid, heir: mine.mpid)

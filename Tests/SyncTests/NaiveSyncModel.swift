@@ -74,7 +74,7 @@ struct NaiveSyncModel {
     /// Source and destination of every alias that still says that both are one.
     var pairs: [[MPID]] = []
     /// Who was ever aliased into whom.
-    var origins: [MPID: Set<MPID>] = [:]
+    var origins: [MPID: [MPID]] = [:]
     /// What people may not have who were taken apart, in the order in which it came to be.
     var fences: [Fence] = []
     /// Who was nobody when the last command was over.

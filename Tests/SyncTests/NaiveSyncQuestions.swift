@@ -81,8 +81,8 @@ extension NaiveSyncModel {
                 ids.map(\.value.text)
             }, identityCount: person.ids.count, isLoggedIn: isKnown(person), firstSeen: time(person.first),
             lastSeen: time(person.last),
-            aliasedSince: person.since.map(time), aliasedFrom: (origins[person.mpid] ?? []).sorted(),
-            aliasedFromCount: origins[person.mpid]?.count ?? 0, name: person.name, userId: person.user,
+            aliasedSince: person.since.map(time), aliasedFrom: Set(origins[person.mpid] ?? []).sorted(),
+            aliasedFromCount: Set(origins[person.mpid] ?? []).count, name: person.name, userId: person.user,
             devices: seen.sorted { $0.lastSeen == $1.lastSeen ? $0.deviceId < $1.deviceId : $0.lastSeen > $1.lastSeen },
             deviceCount: seen.count,
             barriers: fences.map { MergeBarrier(mpid: $0.mpid, identity: $0.id, otherMPID: $0.other) },

@@ -116,8 +116,8 @@ extension NaiveSyncModel {
             aliases[id] = nil
         }
         pairs.removeAll { Set($0) == [me.mpid, heir] }
-        origins[me.mpid]?.remove(heir)
-        origins[heir]?.remove(me.mpid)
+        origins[me.mpid]?.removeAll { $0 == heir }
+        origins[heir]?.removeAll { $0 == me.mpid }
         deeds.repair = ProfileDetached(
             fromMPID: me.mpid, toMPID: heir, identities: ids, author: command.author, reason: command.reason)
         let homes = devices.filter { $0.value.current == me.mpid }.keys.sorted()
