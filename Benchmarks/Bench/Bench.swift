@@ -30,6 +30,7 @@ struct Bench {
             let (drain, profile) = try Profile.run(stage, workload)
             drain.tell(&report)
             profile.tell(&report)
+        case .facts: try FactsLatency.run(stage, options).tell(&report)
         case .parts: break
         }
         if options.remembered > 0 { try StoredInbox.tell(options.remembered, stage, &report) }

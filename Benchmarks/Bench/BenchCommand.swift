@@ -19,7 +19,7 @@ struct BenchCommand: ParsableCommand {
             """)
 
     enum Mode: String, CaseIterable, ExpressibleByArgument {
-        case drain, latency, growth, profile, parts
+        case drain, latency, growth, profile, parts, facts
     }
 
     @Argument(help: "link, user, sync, check, login or gateway.")
@@ -27,8 +27,8 @@ struct BenchCommand: ParsableCommand {
 
     @Argument(
         help: ArgumentHelp(
-            "drain, latency, growth, profile or parts.",
-            discussion: "growth is for user, parts for link and check; gateway has latency only."))
+            "drain, latency, growth, profile, parts or facts.",
+            discussion: "growth is for user, parts for link and check, facts for link; gateway has latency only."))
     var mode: Mode
 
     @Option(help: "sqlite or postgresql.")

@@ -20,7 +20,7 @@ struct Times {
             let index = min(sorted.count - 1, Int((share * Double(sorted.count)).rounded(.up)) - 1)
             report.add(prefix + name, Double(sorted[max(0, index)]) / 1000, "ms")
         }
-        for (name, share) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("max", 1)] {
+        for (name, share) in [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999), ("max", 1)] {
             add(name, share)
         }
         report.add(prefix + "measured", Double(count))

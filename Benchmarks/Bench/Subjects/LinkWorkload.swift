@@ -67,7 +67,7 @@ struct LinkWorkload {
         try (0..<count).map { try registration($0, factory, id: "register-\($0)") }
     }
 
-    private static func registration(_ install: Int, _ factory: CommandFactory, id: String) throws -> Record {
+    static func registration(_ install: Int, _ factory: CommandFactory, id: String) throws -> Record {
         let device = Device(kind: .phone, platform: "ios", model: "Phone 15", osVersion: "18.1")
         return try factory.record(
             RegisterInstall(installId: UserWorkload.installID(install), device: device, user: .none), id: id)

@@ -11,6 +11,7 @@ struct CommandFactory {
     private let app = Seal(Stage.keyID, SymmetricKey(data: Array(Stage.keySecret.utf8)))
     private let services = Seal(
         Signature.internalKeyID, KeyPurpose.commands.key(from: SymmetricKey(data: Array(Stage.internalSecret.utf8))))
+    var source = "https://shop.example/backend"
     private let time = Timestamp(milliseconds: 1_770_000_000_000).rfc3339
 
     init(_ stage: Stage) { self.init(topics: stage.broker.topics) }
@@ -29,7 +30,7 @@ struct CommandFactory {
     /// - Parameter asService: with the deployment's also when apps may: their keys alone open no install.
     func record<Command: CommandMessage>(_ command: Command, id: String, asService: Bool = false) throws -> Record {
         var attributes = EventAttributes(
-            id: id, source: "https://shop.example/backend", type: Command.type, appID: Stage.app.text)
+            id: id, source: source, type: Command.type, appID: Stage.app.text)
         let key = partitionKey(app: Stage.app, subject: command.partitionSubject)
         attributes.subject = command.partitionSubject
         attributes.time = time

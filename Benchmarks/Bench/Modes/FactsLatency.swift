@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+import Runtime
+import WireJSON
+
+/// How long the link service takes to say what it knows of an id, in a store of many decisions: two thirds of them about
+/// people with twenty each, a third about one person, whose two phones take turns.
+struct FactsLatency {
+    /// Ids of people, each another one.
+    let people: Latency
+    /// The person with a third of all decisions: the first page, again and again.
+    let firstPage: Latency
+    /// The pages behind it, one after the other.
+    let laterPages: Latency
+    let decisions: Int
+
+    private static let chunk = 20_000
+    private static let decisionsOfAPerson = 20
+
+    static func run(_ stage: Stage, _ options: BenchCommand) throws -> FactsLatency {
+        let services = try stage.start()
+        defer { services.stop() }
+        let persons = max(1, options.commands * 2 / 3 / decisionsOfAPerson)
+        try fill(stage, services, persons: persons)
+        var random = SeededGenerator(seed: 7)
+        let count = options.rate * (options.seconds + Latency.warmUpSeconds)
+        let ids = (0..<count).map { number in
+            let person = Int.random(in: 1...persons, using: &random)
+            return number.isMultiple(of: 2)
+                ? UserWorkload.externalID(person).text : UserWorkload.installID(person * 2).text
+        }
+        let hot = UserWorkload.externalID(0).text
+        let people = try ask(ids.map { FactsQuery(id: $0) }, "people", stage, services, options.rate)
+        let first = try ask(
+            (0..<count).map { _ in FactsQuery(id: hot) }, "first page", stage, services, options.rate)
+        let pages = try pages(of: hot, count, stage, services)
+        let later = try ask(pages, "later pages", stage, services, options.rate)
+        return FactsLatency(people: people, firstPage: first, laterPages: later, decisions: options.commands)
+    }
+
+    /// Five links of fourteen are person 0's: a third of all decisions.
+    private static func fill(_ stage: Stage, _ services: ServiceGroup, persons: Int) throws {
+        let factory = CommandFactory(stage)
+        let installs = (persons + 1) * 2
+        var (turns, hotTurns) = (0, 0)
+        let links = persons * (decisionsOfAPerson - 2) + persons * decisionsOfAPerson / 2
+        let start = ContinuousClock.now
+        // Whoever is linked on an install finds it registered.
+        for range in [0..<installs, installs..<installs + links] {
+            for first in stride(from: range.lowerBound, to: range.upperBound, by: chunk) {
+                let records = try (first..<min(first + chunk, range.upperBound)).map { number in
+                    let id = "fill-\(number)"
+                    if number < installs { return try LinkWorkload.registration(number, factory, id: id) }
+                    if number % 14 > 8 {
+                        defer { hotTurns += 1 }
+                        return try link(person: 0, turn: hotTurns, factory, id: id)
+                    }
+                    defer { turns += 1 }
+                    return try link(person: 1 + turns % persons, turn: turns / persons, factory, id: id)
+                }
+                _ = try stage.prepare(Workload("decisions", preparation: records, []), with: services)
+                Progress.show(first + records.count, of: installs + links, "decisions", since: start)
+            }
+        }
+    }
+
+    /// The person is linked on two installs, which become active in turns.
+    private static func link(person: Int, turn: Int, _ factory: CommandFactory, id: String) throws -> Record {
+        let install = person * 2 + turn % 2
+        if turn < 2 { return try factory.record(LinkWorkload.request(install: install, person: person), id: id) }
+        return try factory.record(
+            MakeInstallActive(installId: UserWorkload.installID(install), author: "desk", reason: "lost"), id: id,
+            asService: true)
+    }
+
+    private static func ask(
+        _ queries: [FactsQuery], _ name: String, _ stage: Stage, _ services: ServiceGroup, _ rate: Int
+    ) throws -> Latency {
+        var factory = CommandFactory(stage)
+        factory.source = "https://desk.example/\(name)"
+        let records = try queries.enumerated().map { number, query in
+            try factory.record(
+                ReadFacts<FactsOf.Link>(query), id: CommandFactory.id(number), asService: true)
+        }
+        return try Latency.measure(stage, services, Workload(name, records), records, rate: rate)
+    }
+
+    /// - Returns: queries for the pages behind the first, from the beginning again when they are over.
+    private static func pages(
+        of id: String, _ count: Int, _ stage: Stage, _ services: ServiceGroup
+    ) throws -> [FactsQuery] {
+        var (pages, next): ([FactsQuery], String?) = ([], nil)
+        let factory = CommandFactory(stage)
+        while pages.count < min(count, 50) {
+            let query = FactsQuery(id: id, page: next)
+            let record = try factory.record(
+                ReadFacts<FactsOf.Link>(query), id: "page-\(pages.count)", asService: true)
+            var found: String?
+            let workload = Workload("a page", preparation: [record], count: 0) { results in
+                found = results["page-\(pages.count)"]?["next"]?.stringValue
+                return []
+            }
+            _ = try stage.prepare(workload, with: services)
+            guard let found else { break }
+            pages.append(FactsQuery(id: id, page: found))
+            next = found
+        }
+        guard !pages.isEmpty else { throw BenchError("\(id) has one page only") }
+        return (0..<count).map { pages[$0 % pages.count] }
+    }
+
+    func tell(_ report: inout Report) {
+        report.setting["decisions"] = String(decisions)
+        people.tell(&report, "people: ")
+        firstPage.tell(&report, "first page: ")
+        laterPages.tell(&report, "later pages: ")
+    }
+}
