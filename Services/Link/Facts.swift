@@ -31,6 +31,14 @@ extension LinkService {
                 add(install, to: &subject)
             }
         }
+        for hold in try store.holds([Hold.key(app.id, named.id)]) {
+            subject.add(
+                "hold",
+                [
+                    "externalId": .string(id), "userId": .string(hold.userID.text),
+                    "until": .string(Timestamp(milliseconds: hold.until).rfc3339),
+                ])
+        }
         for install in try store.installs([Install.Key(app: app.id, id: InstallID(id))]) {
             add(install, to: &subject)
             if install.lastDecision.link != .none { subject.heads.append(install.lastDecision.link) }

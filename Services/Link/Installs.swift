@@ -118,7 +118,8 @@ extension LinkDecider {
         install.status = command.status
         install.version += 1
         install.activity = activity(of: install)
-        let event = told(of: install, person(on: install), .command)
+        let event = told(
+            of: install, person(on: install), .command, by: command.author, because: command.reason)
         return Decision(
             .succeeded(result(install)), changes: [.install(install)] + touchPerson(on: install), events: [event])
     }

@@ -40,6 +40,14 @@ public struct LinkService: CommandService {
         [command.installID?.text, command.userID?.text].compactMap(\.self) + command.externalIDs.map(\.text)
     }
 
+    /// What a repair comes to elsewhere.
+    public static func listeners(to event: any EventMessage) -> [String] {
+        switch event {
+        case is ExternalIDChanged, is ExternalIDRemoved: ["sync"]
+        default: []
+        }
+    }
+
     public func load(
         _ commands: [(LinkCommand, DecisionContext)], in transaction: any SQLTransaction
     ) throws -> LinkState {

@@ -45,7 +45,7 @@ extension LinkDecider {
         if !chosen.isActive {
             chosen.activity = .active
             chosen.version += 1
-            events.insert(told(of: chosen, person, .chosen, command), at: 0)
+            events.insert(told(of: chosen, person, .chosen, by: command.author, because: command.reason), at: 0)
         }
         return Decision(
             .succeeded(result(chosen)),
@@ -152,7 +152,7 @@ extension LinkDecider {
         let after = Self.stirred(installs, change)
         return Decision(
             .succeeded(result(person, installs: after)), changes: [.person(person)] + after.map { .install($0) },
-            events: events + after.map { told(of: $0, person, cause, command) })
+            events: events + after.map { told(of: $0, person, cause, by: command.author, because: command.reason) })
     }
 
     /// Whoever was unlinked and is linked again is linked on all of its installs: on the others too (L73).
@@ -187,13 +187,13 @@ extension LinkDecider {
 
     func told(
         of install: Install, _ person: Person?, _ cause: InstallStatusChanged.Cause,
-        _ command: (any RepairCommand)? = nil
+        by author: String? = nil, because reason: String? = nil
     ) -> InstallStatusChanged {
         InstallStatusChanged(
             installId: install.id, status: install.status, isActive: install.isUsed(by: person),
             userId: install.userID, isLinked: person?.externalID != nil, cause: cause,
-            inactiveBecause: install.inactiveBecause(of: person), version: install.version, author: command?.author,
-            reason: command?.reason)
+            inactiveBecause: install.inactiveBecause(of: person), version: install.version, author: author,
+            reason: reason)
     }
 
     private func result(_ person: Person, after end: PageEnd? = nil, installs: [Install]? = nil) -> LinkedUserResult {

@@ -13,7 +13,7 @@ extension SyncDecider {
 
     /// S126.
     func detach(_ command: DetachIdentities) throws(Rejection) -> Decision {
-        try requireVouching()
+        try requireVouchingKey()
         guard let profile = state.profile(app, command.mpid), !profile.isErased else {
             throw Rejection(.notFoundError)
         }
@@ -200,7 +200,7 @@ extension SyncDecider {
 
     /// S132.
     func allow(_ command: AllowMerge) throws(Rejection) -> Decision {
-        try requireVouching()
+        try requireVouchingKey()
         guard let profile = state.profile(app, command.mpid), !profile.isErased else {
             throw Rejection(.notFoundError)
         }

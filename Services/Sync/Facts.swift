@@ -61,6 +61,11 @@ extension SyncService {
                     profile.identities.prefix(FactsSubject.most).map {
                         ["type": .string($0.type.rawValue), "value": .string($0.value.text)]
                     }),
+                "apartFrom": profile.barriers.isEmpty
+                    ? nil
+                    : .array(
+                        Set(profile.barriers.map { $0.mpid == profile.mpid ? $0.other : $0.mpid }).sorted()
+                            .prefix(FactsSubject.most).map { .string($0.description) }),
                 "userId": profile.mark.map { .string($0.userID.text) },
                 "firstSeen": .string(Timestamp(milliseconds: profile.firstSeen).rfc3339),
                 "lastSeen": .string(Timestamp(milliseconds: profile.lastSeen).rfc3339),

@@ -8,7 +8,7 @@ import Runtime
 extension SyncDecider {
     /// S136.
     func restrict(_ command: RestrictProfile) throws(Rejection) -> Decision {
-        try requireVouching()
+        try requireVouchingKey()
         var profile = try found(command.query)
         guard !profile.isErased else { throw Rejection(.notFoundError) }
         let result = RestrictResult(

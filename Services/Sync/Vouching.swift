@@ -21,6 +21,14 @@ extension SyncDecider {
         guard mayVouch else { throw Rejection(.verificationRequired) }
     }
 
+    /// Of a repair: nobody logs in.
+    func requireVouchingKey() throws(Rejection) {
+        guard mayVouch else {
+            throw Rejection(
+                .verificationRequired, "This app verifies its users: the key needs the scope identity.vouch too.")
+        }
+    }
+
     /// S48.
     /// - Throws: `VERIFICATION_REQUIRED`, unless only a device is named or the sender may vouch.
     func requireVouching(for types: some Sequence<IdentityType>) throws(Rejection) {

@@ -65,6 +65,24 @@ import WireJSON
         #expect(EventWords.sentence(told) == "device d1 has profile 2, logged in, as before")
     }
 
+    /// A barrier has two ends, and each of the two may be the one that was asked for.
+    @Test func whoMayMeetAgainIsTheOther() {
+        func barrier(_ mpid: JSONValue, _ other: JSONValue, _ type: JSONValue, _ value: JSONValue) -> JSONValue {
+            ["mpid": mpid, "otherMPID": other, "identity": ["type": type, "value": value]]
+        }
+        let data: JSONValue = [
+            "mpid": "1", "allowedCount": 3, "author": "kim", "reason": "r",
+            "allowed": [
+                barrier("1", "2", "email", "b@b.io"), barrier("2", "1", "customerid", "ada"),
+                barrier("1", "3", "other", "x"),
+            ],
+        ]
+        let told = Fact.Told(type: "identity.sync.merge-allowed.v1", data: data)
+        #expect(
+            EventWords.sentence(told)
+                == "profile 1 may meet 2 (email b@b.io, customerid ada), 3 (other x) again; by kim: r")
+    }
+
     @Test(arguments: [
         ("authToken", ", with an authentication token"), ("identityToken", ", with an identity token"), ("other", ""),
     ])
@@ -124,6 +142,15 @@ import WireJSON
             ])
     }
 
+    /// Whom a login found, and by what, stands in its answer alone.
+    @Test func whoWasFoundIsSaid() {
+        var login = fact("identity.sync.login.v1", "succeeded")
+        login.result = ["mpid": "7", "matchedIdentities": ["email": "a@a.io", "customerid": "ada"]]
+        #expect(StepWords.lines(login).last == "    profile 7 was found by email a@a.io, customerid ada")
+        login.result = ["mpid": "7", "matchedIdentities": [:]]
+        #expect(StepWords.lines(login) == ["2026-11-21 09:04:04  login: done, nothing changed", "    profile 7"])
+    }
+
     /// What the services have about somebody, but not as members.
     @Test(
         arguments: [
@@ -134,6 +161,18 @@ import WireJSON
             ("user", ["kind": "user", "userId": "u1", "isErased": true], "user: user u1 is erased"),
             ("link", ["kind": "user", "userId": "u1", "isErased": true], "link: user u1 is erased"),
             ("link", ["kind": "user", "userId": "u1"], "link: user u1 is unlinked"),
+            (
+                "link", ["kind": "hold", "externalId": "lnida", "userId": "u1", "until": "2026-12-28T05:33:58.375Z"],
+                "link: external id lnida was changed, and was user u1's; nobody else gets it before "
+                    + "2026-12-28T05:33:58.375Z"
+            ),
+            (
+                "sync",
+                [
+                    "kind": "profile", "mpid": "1", "identities": [], "firstSeen": "a", "lastSeen": "b",
+                    "apartFrom": ["2", "3"],
+                ], "sync: profile 1 has no identities, kept apart from 2, 3, seen a to b"
+            ),
         ] as [(String, JSONValue, String)])
     func rowsAreSentences(_ service: String, _ value: JSONValue, _ text: String) {
         #expect(FactLines.text(IdentityWalk.Row(service: service, value: value)) == text)

@@ -286,11 +286,18 @@ def test_a_repair_is_tried_and_then_done(at: Desk) -> None:
     asked = {"externalId": name, "newExternalId": new, "author": "kim", "reason": "case 4711"}
     tried = good(at.admin.post("/admin/v1/link/change-external-id?dryRun=true", asked, "desk-support"))
     assert tried["dryRun"] is True and tried["result"]["externalId"] == new
-    assert [event["type"] for event in tried["events"]] == ["identity.link.external-id-changed.v1"]
+    assert [event["type"] for event in tried["events"]] == [
+        "identity.link.external-id-changed.v1", "identity.sync.identities-changed.v1"]
     assert good(at.read(f"/admin/v1/users/{user['userId']}"))["externalId"] == name
     for misspelt in ("?dryrun=true", "?dryRun=1", "?dryRun"):
         answer = at.admin.post(f"/admin/v1/link/change-external-id{misspelt}", asked, "desk-support")
         assert code(answer) == (400, "INVALID_REQUEST")
+    # A member that nobody reads is a mistake, and so nothing is done.
+    answer = at.admin.post("/admin/v1/link/change-external-id", {**asked, "newExternalID": "x"}, "desk-support")
+    assert code(answer) == (400, "INVALID_REQUEST") and b"newExternalID" in answer.body
+    # Who tries reads about somebody.
+    ref = at.admin.post("/admin/v1/link/change-external-id?dryRun=true", asked, "desk-support").headers["X-Request-Id"]
+    assert until(lambda: at.reads("link", ref), 30, "the line")[0]["outcome"] == "dry-run"
     done = at.admin.post("/admin/v1/link/change-external-id", asked, "desk-support")
     assert good(done)["externalId"] == new
     # Whoever asks says who they are; whose key it was cannot be chosen.

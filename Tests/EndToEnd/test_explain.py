@@ -65,6 +65,7 @@ def test_from_any_id_to_all_others(story: Story, name: str) -> None:
         f"profile {story.mpid} has email {story.email}, and no longer has email {story.old_email}",
     ):
         assert part in words, f"{part} is missing\n{answer.stdout}"
+    assert f"profile {story.mpid} was found by customerid {story.customer}" in words, answer.stdout
     assert "=" not in words and "heard of link.linked\n" in words, answer.stdout
     answer = story.explain(getattr(story, name), "fromlinks", "--verbose")
     now, history = answer.stdout.split("HOW IT CAME TO BE")
@@ -82,6 +83,10 @@ def test_from_any_id_to_all_others(story: Story, name: str) -> None:
 
 def test_what_is_not_known(story: Story) -> None:
     assert story.explain("nobody").returncode == 3
+    asked = story.deployment.bus.ask(c.Command(
+        "link.get-user", {"externalId": "nobody"}, "nobody", app="fromlinks", signer="internal"))
+    assert asked["reason"] == "USER_NOT_FOUND"
+    assert story.explain("nobody").returncode == 3, "a question makes nobody known"
     assert story.explain(story.mpid, "demo").returncode == 3, "apps do not see each other"
     assert story.explain(story.mpid, "nope").returncode == 64, "there is no such app"
     assert story.explain("").returncode == 64

@@ -186,3 +186,28 @@ def test_a_repair_that_is_only_tried_changes_nothing(bus: Bus) -> None:
     assert reply["dryRun"] and "externalId" not in result(reply)
     read = result(bus.ask(support("link.get-user", person.user, userId=person.user)))
     assert read["externalId"] == person.external_id
+
+
+def test_whom_a_change_takes_a_customer_id_from_is_told_before(bus: Bus) -> None:
+    """What the sync service makes of a change stands in its dry run, and is done by it."""
+    person, new = Person(bus), fresh("new")
+    until(person.profile, 30, "the profile that the link makes")
+    before = person.profile()
+    other = result(bus.ask(c.sync("login", fresh("device"), {"customerid": new}, APP).but(signer="helped-sdk")))["mpid"]
+    asked = repair("link.change-external-id", new, externalId=person.external_id, newExternalId=new)
+    reply = bus.ask(asked.but(attributes={"dryrun": "true"}))
+    assert reply["status"] == "succeeded" and reply["dryRun"]
+    tried = [event["data"] for event in reply["events"] if event["type"] == "identity.sync.identities-changed.v1"]
+    taken = [event for event in tried if event["mpid"] == other]
+    assert [identity["value"] for event in taken for identity in event["removed"]] == [new], reply
+    assert person.profile() == before and person.profile(new)["mpid"] == other, "nothing is done"
+    result(bus.ask(repair("link.change-external-id", new, externalId=person.external_id, newExternalId=new)))
+    after = until(lambda: (found := person.profile(new)) and found["mpid"] != other and found, 30, "the change")
+    assert before and after["mpid"] == before["mpid"]
+
+    def events() -> list[dict[str, Any]]:
+        return [event.data for all in list(bus.collector.events.values()) for event in all
+                if event.envelope["type"] == "identity.sync.identities-changed.v1" and event.data["mpid"] == other]
+
+    done = until(events, 30, "the event")[-1]
+    assert (done["removed"], done["reason"]) == (taken[0]["removed"], taken[0]["reason"])

@@ -437,4 +437,13 @@ import WireJSON
             return
         }
     }
+
+    /// A repair is done as it is written, or not at all.
+    @Test func whatNobodyReadsIsRefused() throws {
+        let asked: JSONValue = ["installId": "i1", "author": "kim", "reason": "r", "instalId": "i2", "note": .null]
+        let wanted = Rejection(.invalidRequest, "data.instalId is not a member of this command. Nothing was done.")
+        #expect(throws: wanted) { try LinkService.inputs.read(MakeInstallActive.type, asked) }
+        let good: JSONValue = ["installId": "i1", "author": "kim", "reason": "r", "note": .null]
+        #expect(throws: Never.self) { try LinkService.inputs.read(MakeInstallActive.type, good) }
+    }
 }

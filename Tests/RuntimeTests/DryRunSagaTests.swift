@@ -265,4 +265,21 @@ import WireJSON
         #expect(entry.outcome.rawValue == "noted" && entry.messages.isEmpty)
         #expect(try one.state().isEmpty)
     }
+
+    /// What a service would make of an event is asked by other services, and never more than a dry run.
+    @Test func anEventIsTriedForOtherServicesAlone() throws {
+        let deployment = try Deployment(.sqlite)
+        func heard(_ id: String, by key: String, dryRun: String?, _ offset: Int64) throws -> Entry? {
+            var attributes = Fixture.attributes(SagaService.Happened.type, id: id)
+            attributes.dryRun = dryRun
+            if key == Signature.internalKeyID { attributes.source = "identitybus/peer" }
+            let record = try Fixture.record(
+                attributes, [:], signedBy: key, offset: offset, topic: deployment.topics.commands("saga"))
+            return try deployment.decide([record]).first
+        }
+        let tried = try #require(try heard("e1", by: Signature.internalKeyID, dryRun: "true", 0))
+        #expect(tried.outcome == .dryRun && tried.messages.map(\.role) == [.reply])
+        #expect(try heard("e2", by: Signature.internalKeyID, dryRun: nil, 1)?.reason == "UNKNOWN_TYPE")
+        #expect(try heard("e3", by: "demo-backend", dryRun: "true", 2)?.reason == "UNKNOWN_TYPE")
+    }
 }

@@ -119,6 +119,28 @@ import WireJSON
         #expect(Set((first + again).map { "\($0["subject"] ?? "")" }).count == 2)
     }
 
+    /// A dry run tells about somebody, whatever it tries, and leaves nothing else; one of a service comes of one of those.
+    @Test func whoTriesACommandIsNoted() throws {
+        func tried(_ id: String, by key: String, _ offset: Int64) throws -> KafkaRecord {
+            try ask("anna", Told.type, id: id, by: key, offset: offset) { ($0.dryRun, $0.subject) = ("true", "anna") }
+        }
+        let lines = try noted([try tried("c1", by: "demo-backend", 0), try tried("c2", by: "internal", 1)])
+        #expect(lines.map { $0["ref"] } == ["c1"] && lines[0]["outcome"] == "dry-run")
+        #expect(
+            "\(lines[0]["subject"] ?? "")" == PersonAsked(kind: "subject", name: "anna").digest(in: "demo", .none))
+    }
+
+    /// Whoever asks for an id that nobody has does not make it known by that.
+    @Test func whatIsAskedInVainIsNoHistory() throws {
+        let asked = try ask("nobody") { $0.subject = "nobody" }
+        let told = try ask("nobody", Told.type, id: "c2", offset: 1) { $0.subject = "nobody" }
+        let (_, entries) = try decide([asked, told])
+        #expect(entries.map(\.outcome) == [.rejected, .rejected])
+        let subject = DerivedSecrets.none.subject("nobody", of: "demo")
+        let mentions = try store.database.transaction { try Mentions.of(subject, behind: nil, limit: 9, in: $0) }
+        #expect(mentions.count == 1)
+    }
+
     /// Who learns nothing has read nothing.
     @Test func whatTellsNothingIsNotNoted() throws {
         _ = try noted([ask("anna")])

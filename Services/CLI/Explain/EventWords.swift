@@ -36,8 +36,7 @@ struct EventWords {
     private func list(_ name: String) -> [String] { (data[name]?.arrayValue ?? []).compactMap(\.stringValue) }
 
     private func identities(_ name: String) -> String {
-        (data[name]?.arrayValue ?? []).map { "\($0["type"]?.stringValue ?? "?") \($0["value"]?.stringValue ?? "?")" }
-            .joined(separator: ", ")
+        (data[name]?.arrayValue ?? []).map(Self.words).joined(separator: ", ")
     }
 
     private var byHand: String { with("author", "; by ") + with("reason", ": ") }
@@ -178,12 +177,9 @@ struct EventWords {
             return "a login on device \(says("deviceId")) as profile \(says("mpid")) left out its "
                 + list("types").joined(separator: ", ") + ": support has taken these people apart"
         case "merge-allowed":
-            let others = (data["allowed"]?.arrayValue ?? []).map { one in
-                "\(one["otherMPID"]?.stringValue ?? "?") (\(one["identity"]?["type"]?.stringValue ?? "?") "
-                    + "\(one["identity"]?["value"]?.stringValue ?? "?"))"
-            }
-            let more = (data["allowedCount"]?.int64Value ?? 0) - Int64(others.count)
-            return "profile \(says("mpid")) may meet \(others.joined(separator: ", "))"
+            let allowed = data["allowed"]?.arrayValue ?? []
+            let more = (data["allowedCount"]?.int64Value ?? 0) - Int64(allowed.count)
+            return "profile \(says("mpid")) may meet \(allowedToMeet(allowed).joined(separator: ", "))"
                 + (more > 0 ? " and \(more) more" : "") + " again" + byHand
         case "restriction-changed":
             return "what is known of profile \(says("mpid")) \(mayBeUsed)" + byHand
@@ -193,6 +189,27 @@ struct EventWords {
             return "one value of \(says("type")) is shared by many profiles: most likely it names nobody"
         default: return nil
         }
+    }
+
+    /// The others, each with what stood between: what either of the two was not to have.
+    private func allowedToMeet(_ barriers: [JSONValue]) -> [String] {
+        let own = text("mpid")
+        var between: [(other: String, identities: [String])] = []
+        for barrier in barriers {
+            let ends = ["mpid", "otherMPID"].compactMap { barrier[$0]?.stringValue }
+            let other = ends.first { $0 != own } ?? "?"
+            let identity = Self.words(of: barrier["identity"])
+            if let place = between.firstIndex(where: { $0.other == other }) {
+                between[place].identities.append(identity)
+            } else {
+                between.append((other, [identity]))
+            }
+        }
+        return between.map { "\($0.other) (\($0.identities.joined(separator: ", ")))" }
+    }
+
+    private static func words(of identity: JSONValue?) -> String {
+        "\(identity?["type"]?.stringValue ?? "?") \(identity?["value"]?.stringValue ?? "?")"
     }
 
     private var mayBeUsed: String { isTrue("isRestricted") ? "is kept and not used" : "may be used again" }

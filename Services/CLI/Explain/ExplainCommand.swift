@@ -74,7 +74,8 @@ struct ExplainCommand: ParsableCommand {
 
     private func tellPeople(_ walk: IdentityWalk) {
         say("NOW")
-        let rows = walk.rows.map(FactLines.text)
+        let silent = walk.silent.sorted().map { "\($0): no answer; what it knows is missing" }
+        let rows = walk.rows.map(FactLines.text) + silent
         for row in rows.isEmpty ? ["nothing"] : rows { say("  \(row.harmless)") }
         let steps = verbose ? walk.decisions : walk.decisions.filter(StepWords.isShown)
         say("\nHOW IT CAME TO BE  (\(counted(steps.count, verbose ? "decision" : "step")), oldest first; times in UTC)")

@@ -26,6 +26,9 @@ enum FactLines {
                     : "user \(member("userId")) "
                         + (value["externalId"]?.stringValue.map { "has external id \($0)" } ?? "is unlinked")
                         + mark("isRestricted", "restricted")
+            case ("link", "hold"):
+                "external id \(member("externalId")) was changed, and was user \(member("userId"))'s; nobody else gets it "
+                    + "before \(member("until"))"
             case ("user", "user"):
                 "user \(member("userId")) is erased"
             case ("user", "codes"):
@@ -36,6 +39,7 @@ enum FactLines {
             case ("sync", "profile"):
                 "profile \(member("mpid")) has \(identities(value))" + mark("isRestricted", "restricted")
                     + mark("isErased", "erased") + mark("isOrphaned", "orphaned") + with("userId", "link user")
+                    + (list("apartFrom").isEmpty ? "" : ", kept apart from \(list("apartFrom"))")
                     + ", seen \(member("firstSeen")) to \(member("lastSeen"))"
             case ("sync", "device"):
                 "device \(member("deviceId")) has current user \(value["mpid"]?.stringValue ?? "nobody"); "

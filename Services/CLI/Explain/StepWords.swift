@@ -2,6 +2,7 @@
 
 import Contracts
 import Supervision
+import WireJSON
 
 /// A decision in words: what was wanted, what became of it, and what changed.
 enum StepWords {
@@ -25,7 +26,16 @@ enum StepWords {
             } as String?
         let key = fact.authId.map { ", key \($0)" } ?? ""
         let head = "\(day(fact))  \(names[type] ?? "heard of \(type)")\(key)" + (outcome.map { ": \($0)" } ?? "")
-        return [head] + fact.events.map { "    \(EventWords.sentence($0))" }
+        return [head] + ([found(fact)].compactMap(\.self) + fact.events.map(EventWords.sentence)).map { "    \($0)" }
+    }
+
+    /// Whom it was about, and by what they were found: that stands in the answer, and in no event.
+    private static func found(_ fact: Fact) -> String? {
+        guard let mpid = fact.result?["mpid"]?.stringValue, let matched = fact.result?["matchedIdentities"]?.objectValue
+        else { return nil }
+        let values = matched.members.map { "\($0.name) \($0.value.stringValue ?? "?")" }
+        if values.isEmpty { return fact.events.isEmpty ? "profile \(mpid)" : nil }
+        return "profile \(mpid) was found by \(values.joined(separator: ", "))"
     }
 
     private static func day(_ fact: Fact) -> String {

@@ -53,25 +53,23 @@ extension Endpoint {
 
     /// One line for each.
     private static let repairs = [
-        repair(MakeInstallActive.self, "installId"),
-        repair(UnlinkUser.self, "userId"),
-        repair(ChangeExternalID.self, "userId", "externalId", "newExternalId"),
-        repair(DetachIdentities.self, "mpid", "identities", "toMPID"),
-        repair(AllowMerge.self, "mpid", "otherMPID", "identity"),
-        repair(RestrictProfile.self, "mpid", "identity", "isRestricted"),
+        repair(MakeInstallActive.self),
+        repair(UnlinkUser.self),
+        repair(ChangeExternalID.self),
+        repair(DetachIdentities.self),
+        repair(AllowMerge.self),
+        repair(RestrictProfile.self),
+        // For operators: not everybody who helps users may lock a device out.
+        repair(SetInstallStatus.self),
     ]
 
-    /// `identity.link.make-active.v1` is `POST /admin/v1/link/make-active`.
-    /// - Parameters:
-    ///   - members: of the command's data, beside the author and the reason.
-    ///   - others: the services that have their part in the answer.
-    private static func repair<Command: RepairCommand>(
-        _: Command.Type, _ members: String..., with others: Set<String> = []
-    ) -> Endpoint {
+    /// A command that somebody sends by hand: `identity.link.make-active.v1` is `POST /admin/v1/link/make-active`. The service reads the whole body: what is
+    /// misspelt is refused.
+    private static func repair<Command: CommandMessage>(_: Command.Type) -> Endpoint {
         let words = Command.type.split(separator: ".")
         return Endpoint(
-            "POST", "/admin/v1/\(words[1])/\(words[2])", .own, by: .backend, with: others, parameters: [.dryRun],
-            Command.self, data: OwnCalls.members(members + ["author", "reason"]), answer: OwnCalls.answerOrTrial)
+            "POST", "/admin/v1/\(words[1])/\(words[2])", .own, by: .backend, parameters: [.dryRun],
+            Command.self, data: { .object($0.body) }, answer: OwnCalls.answerOrTrial)
     }
 
     /// The identity vendor's calls to read profiles (F45).

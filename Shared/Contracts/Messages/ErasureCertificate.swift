@@ -174,7 +174,7 @@ extension ErasureCertificate.Remainder {
 }
 
 /// What became of the erasure of a user. Result: ``ErasureCertificate``; `USER_NOT_FOUND` when there was none.
-public struct GetUserErasure: CommandMessage {
+public struct GetUserErasure: PersonQuery {
     public static let type = "identity.link.get-erasure.v1"
     public static let scope = Scope.userDelete
     public var userId: UserID
@@ -182,12 +182,13 @@ public struct GetUserErasure: CommandMessage {
     public init(userId: UserID) { self.userId = userId }
 
     public var partitionSubject: String { userId.text }
+    public var subject: (kind: String, name: String) { ("userId", userId.text) }
 
     public func validate() throws(Rejection) { try Validation.id(userId, "userId") }
 }
 
 /// What became of the erasure of a profile. Result: ``ErasureCertificate``; `NOT_FOUND_ERROR` when there was none.
-public struct GetProfileErasure: CommandMessage {
+public struct GetProfileErasure: PersonQuery {
     public static let type = "identity.sync.get-erasure.v1"
     public static let scope = Scope.userDelete
     public var mpid: MPID
@@ -195,6 +196,7 @@ public struct GetProfileErasure: CommandMessage {
     public init(mpid: MPID) { self.mpid = mpid }
 
     public var partitionSubject: String { mpid.description }
+    public var subject: (kind: String, name: String) { ("mpid", mpid.description) }
 
     public func validate() throws(Rejection) {}
 }

@@ -129,15 +129,24 @@ public struct SetInstallStatus: CommandMessage {
     public static let scope = Scope.admin
     public var installId: InstallID
     public var status: InstallStatus
+    /// As of a ``RepairCommand``; a program that sets the status may leave both out.
+    public var author: String?
+    public var reason: String?
 
-    public init(installId: InstallID, status: InstallStatus) {
+    public init(installId: InstallID, status: InstallStatus, author: String? = nil, reason: String? = nil) {
         self.installId = installId
         self.status = status
+        self.author = author
+        self.reason = reason
     }
 
     public var partitionSubject: String { installId.text }
 
-    public func validate() throws(Rejection) { try Validation.id(installId, "installId") }
+    public func validate() throws(Rejection) {
+        try Validation.id(installId, "installId")
+        if let author { try Validation.text(author, "author") }
+        if let reason { try Validation.text(reason, "reason", atMost: 1000) }
+    }
 }
 
 /// Removes the person's external id and installs and leaves a tombstone; the user and the sync service are told to do

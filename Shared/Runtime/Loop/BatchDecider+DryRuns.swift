@@ -3,8 +3,8 @@
 import Contracts
 import Storage
 
-/// Dry runs that would send commands to other services: these are asked to try them, and what they answer is decided
-/// like the answers of a saga, on a state that is taken back (docs/loop.md "Dry runs").
+/// Dry runs that would send commands to other services, or tell them what is news to them: these are asked to try it, and
+/// what they answer is decided like the answers of a saga, on a state that is taken back (docs/loop.md "Dry runs").
 extension BatchDecider {
     typealias Accepted = AcceptedCommand<Service.Command>
 
@@ -23,8 +23,10 @@ extension BatchDecider {
             guard let command = batch[place].accepted else { continue }
             if let answer = command.triedFor {
                 entries[place] = try take(answer, command, in: transaction, now)
-            } else if command.isDryRun, let decision = decisions[place], !decision.forwards.isEmpty {
-                entries[place] = try begin(command, decision, &waiting, in: transaction, now)
+            } else if command.isDryRun, let decision = decisions[place] {
+                let questions = questions(of: decision, on: command)
+                if questions.isEmpty { continue }
+                entries[place] = try begin(command, questions, &waiting, in: transaction, now)
             }
         }
         return entries
@@ -53,6 +55,47 @@ extension BatchDecider {
 
     // MARK: One dry run
 
+    /// What another service is to try.
+    enum Question {
+        case command(Forward)
+        case event(any EventMessage, service: String, id: CommandID)
+
+        fileprivate var id: CommandID {
+            switch self {
+            case .command(let forward): forward.id
+            case .event(_, _, let id): id
+            }
+        }
+
+        fileprivate var service: String {
+            switch self {
+            case .command(let forward): CommandType.service(of: type(of: forward.command).type) ?? ""
+            case .event(_, let service, _): service
+            }
+        }
+    }
+
+    /// - Parameter command: what is decided, or what it is decided for.
+    private func questions(of decision: Decided, on command: Accepted) -> [Question] {
+        let heard = decision.events.flatMap { event in Service.listeners(to: event).map { (event, $0) } }
+        return decision.forwards.map { .command($0) }
+            + heard.indices.map { place in
+                // No command that the saga sends has such a number.
+                let id = DerivedID.forward(of: command.key, number: -1 - place)
+                return .event(heard[place].0, service: heard[place].1, id: id)
+            }
+    }
+
+    private func message(_ question: Question, of command: Accepted, dryRun id: String, _ now: Timestamp) throws
+        -> OutboxRecord
+    {
+        switch question {
+        case .command(let forward): try writer.forward(forward, of: command, dryRun: id, now: now)
+        case .event(let event, let service, let forward):
+            try writer.tried(event, by: service, forward, of: command, dryRun: id, now: now)
+        }
+    }
+
     /// One that waits: its records in their order, the command first.
     fileprivate struct Waiting {
         var id: String
@@ -68,7 +111,7 @@ extension BatchDecider {
         /// Those that would have done something by now.
         var changed: Set<String> = []
         /// What the newest record leads to.
-        var forwards: [Forward] = []
+        var questions: [Question] = []
         /// Why no more can be told.
         var note: String?
 
@@ -76,7 +119,7 @@ extension BatchDecider {
     }
 
     private func begin(
-        _ command: Accepted, _ decision: Decided, _ waiting: inout [AppID: Int], in transaction: any SQLTransaction,
+        _ command: Accepted, _ questions: [Question], _ waiting: inout [AppID: Int], in transaction: any SQLTransaction,
         _ now: Timestamp
     ) throws -> Entry {
         let id = MessageWriter.id(of: command.record, log(of: command.record))
@@ -97,7 +140,7 @@ extension BatchDecider {
         try DryRuns.append([try row(of: command, id: id, number: 0, begunAt: now, now)], in: transaction)
         return entry(
             command, .dryRun, nil,
-            try decision.forwards.map { try writer.forward($0, of: command, dryRun: id, now: now) })
+            try questions.map { try message($0, of: command, dryRun: id, now) })
     }
 
     /// An answer to what a dry run asked. One that came before, or that nobody waits for any more, is passed over.
@@ -127,14 +170,14 @@ extension BatchDecider {
         let asked = run.records[0].command
         return entry(
             command, .dryRun, nil,
-            try end.forwards.map { try writer.forward($0, of: asked, dryRun: answer.id, now: now) })
+            try end.questions.map { try message($0, of: asked, dryRun: answer.id, now) })
     }
 
     /// Decides all of it, each record on what those before it led to.
     private func rehearse(_ run: Waiting, in transaction: any SQLTransaction) throws -> Rehearsal {
         var so = Rehearsal()
         for (command, now) in run.records {
-            so.forwards = []
+            so.questions = []
             if let answer = command.triedFor {
                 // Decided again, the saga may not have asked this: the state is another one by now.
                 guard let service = so.open.removeValue(forKey: answer.forward) else { continue }
@@ -146,7 +189,9 @@ extension BatchDecider {
             let decision = decide(command, state, now)
             decision.changes.forEach { state.apply($0) }
             try service.save(state, in: transaction)
-            try so.take(decision, isFirst: command.triedFor == nil, of: run.records[0].command.key, writer)
+            let questions = questions(of: decision, on: command)
+            try so.take(
+                decision, questions, isFirst: command.triedFor == nil, of: run.records[0].command.key, writer)
         }
         return so
     }
@@ -191,17 +236,18 @@ extension BatchDecider.Rehearsal {
     }
 
     fileprivate mutating func take(
-        _ decision: BatchDecider.Decided, isFirst: Bool, of command: CommandKey, _ writer: MessageWriter
+        _ decision: BatchDecider.Decided, _ questions: [BatchDecider.Question], isFirst: Bool, of command: CommandKey,
+        _ writer: MessageWriter
     ) throws {
         if isFirst { outcome = decision.outcome }
         for settlement in decision.settlements where settlement.command == command && !outcome.isFinal {
             outcome = settlement.outcome
         }
         events += try decision.events.map(writer.preview)
-        forwards = decision.forwards
-        for forward in forwards {
-            let service = CommandType.service(of: type(of: forward.command).type) ?? ""
-            open[forward.id] = service
+        self.questions = questions
+        for question in questions {
+            let service = question.service
+            open[question.id] = service
             guard changed.contains(service) else { continue }
             note =
                 note

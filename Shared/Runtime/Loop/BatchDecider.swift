@@ -150,13 +150,14 @@ struct BatchDecider<Service: CommandService> {
         }
     }
 
-    /// A refusal changes nothing: it is found from what the command names, whether that is known or not.
+    /// A refusal changes nothing: it is found from what the command names, whether that is known or not. Of a question
+    /// about a person nothing is told: whoever asks for an id that nobody has would make it known.
     private func mention(_ command: Command, _ decision: Decided, _ chain: inout DecisionChain) {
         switch decision.outcome {
         case .rejected, .expired: break
         case .succeeded, .pending, .begun, .noted: return
         }
-        guard command.isCommand else { return }
+        guard command.isCommand, command.asksAbout == nil else { return }
         if let subject = command.attributes.subject { chain.mention(subject) }
         if case .success(let body) = command.body { service.ids(in: body).forEach { chain.mention($0) } }
     }

@@ -180,7 +180,13 @@ struct InboundReader<Service: CommandService> {
         do {
             let (app, principal) = try authenticator.authenticate(record, event.attributes, now: now)
             let misdirection = replies.direct(&event.attributes, app, principal)
-            guard let input, let type = input.command else { return .refused(unknownType(event, record)) }
+            guard let input, let type = input.command else {
+                if let input, isTried(event, by: principal, input) {
+                    event.attributes.name(principal, if: false)
+                    return .accepted(accept(event, input, record, app, principal, isTooOldToTell, .commands))
+                }
+                return .refused(unknownType(event, record))
+            }
             do throws(Rejection) {
                 try principal.authorize(type)
                 if let misdirection { throw misdirection }
@@ -189,12 +195,17 @@ struct InboundReader<Service: CommandService> {
                 return .refused(Refusal(record: record, answer: Refusal.Answer(event, error)))
             }
             event.attributes.name(principal, if: type.scope.isByHand)
-            return .accepted(accept(event, input, record, app, principal, isTooOldToTell))
+            return .accepted(accept(event, input, record, app, principal, isTooOldToTell, .commands))
         } catch {
             if !error.isOfOurs { replies.directUnknown(&event.attributes) }
             let answer = Refusal.Answer(event, Rejection(.unauthenticated, error.messageForSender))  // L1
             return .refused(dead(record, error.reason.rawValue, .authenticate, error.detail, answer))
         }
+    }
+
+    /// What a service would make of an event is asked like a command, by other services, and is never more than a dry run.
+    private func isTried(_ event: CloudEvent<JSONView>, by principal: Principal, _ input: Input<Command>) -> Bool {
+        principal.kind == .service && event.attributes.isDryRun && input.source.isOfEvents
     }
 
     /// An event or a reply that is subscribed to: only the deployment's own services write those.
@@ -205,7 +216,7 @@ struct InboundReader<Service: CommandService> {
             let (app, principal) = try authenticator.authenticate(publication: record, event.attributes)
             var event = event
             event.attributes.name(principal, if: false)
-            let publication = accept(event, input, record, app, principal, isTooOldToTell)
+            let publication = accept(event, input, record, app, principal, isTooOldToTell, input.source)
             if case .failure(let rejection) = publication.body {
                 return .refused(dead(record, rejection.reason.rawValue, .decode, rejection.message))
             }
@@ -239,13 +250,13 @@ struct InboundReader<Service: CommandService> {
 
     private func accept(
         _ event: CloudEvent<JSONView>, _ input: Input<Command>, _ record: KafkaRecord, _ app: AppSettings,
-        _ principal: Principal, _ isTooOldToTell: Bool
+        _ principal: Principal, _ isTooOldToTell: Bool, _ source: InputSource
     ) -> AcceptedCommand<Command> {
         let body = body(event, input)
         return AcceptedCommand(
             record: record, attributes: event.attributes,
             digest: CommandDigest.bytes(type: event.attributes.type, data: event.data), app: app, principal: principal,
-            source: input.source, answers: answers(event), triedFor: triedFor(event),
+            source: source, answers: answers(event), triedFor: triedFor(event),
             isTooOldToTell: isTooOldToTell, body: body,
             asksAbout: input.asksAbout.flatMap { ask in (try? body.get()).flatMap { _ in ask(event.data) } })
     }

@@ -128,6 +128,23 @@ struct MessageWriter {
         return try self.command(forward.command, app: command.key.app, attributes)
     }
 
+    /// An event that a service is to try: what it would make of it is told under the key of the dry run.
+    func tried(
+        _ event: any EventMessage, by service: String, _ id: CommandID, of command: AcceptedCommand<some Sendable>,
+        dryRun: String, now: Timestamp
+    ) throws -> OutboxRecord {
+        var attributes = follow(command.attributes, type: type(of: event).type, now: now)
+        attributes.id = id.text
+        attributes.replyTo = ownReplies
+        (attributes.dryRun, attributes.replyKey) = ("true", dryRun)
+        attributes.subject = event.subject
+        attributes.partitionKey = partitionKey(app: command.key.app, subject: event.subject)
+        func write<Event: EventMessage>(_ event: Event) throws -> OutboxRecord {
+            try message(.command, topic: commandsTopic(of: service, command.key.app), attributes, event)
+        }
+        return try write(event)
+    }
+
     /// A command to the service itself that nobody else sent: it is due.
     func due(_ due: DueCommand) throws -> OutboxRecord {
         var attributes = EventAttributes(id: due.id.text, source: source, type: "", appID: due.app.text)

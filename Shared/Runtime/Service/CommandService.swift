@@ -44,6 +44,8 @@ public protocol CommandService: Sendable {
     /// What a command names: installs, people, devices, identity values. A refusal is found by them (docs/loop.md "The
     /// chain").
     func ids(in command: Command) -> [String]
+    /// The services to which this event is news that they tell others of: a dry run has them try it. Few events are.
+    static func listeners(to event: any EventMessage) -> [String]
     /// What the command asks about an id, when it is the service's ``Contracts/ReadFacts``.
     static func question(_ command: Command) -> FactsQuery?
     /// The rows about an id of whatever kind, for `question`. Only reads.
@@ -76,6 +78,7 @@ extension CommandService {
     }
 
     public func ids(in command: Command) -> [String] { [] }
+    public static func listeners(to event: any EventMessage) -> [String] { [] }
     public static func question(_ command: Command) -> FactsQuery? { nil }
     public func facts(
         about id: String, of app: AppSettings, in transaction: any SQLTransaction
@@ -156,12 +159,25 @@ public struct Input<Command: Sendable>: Sendable {
     public static func command<Message: CommandMessage>(
         _: Message.Type, _ command: @escaping @Sendable (Message) -> Command
     ) -> Input {
-        Input(Message.type, .commands, command: CommandType(Message.self), asksAbout: PersonAsked.reader(Message.self))
-        {
-            data in
+        let isRepair = Message.self is any RepairCommand.Type
+        return Input(
+            Message.type, .commands, command: CommandType(Message.self), asksAbout: PersonAsked.reader(Message.self)
+        ) { data in
             let message = try WireJSONDecoder().decode(Message.self, from: data)
             try message.validate()
+            if isRepair { try checkMembers(of: data, message) }
             return command(message)
+        }
+    }
+
+    /// What somebody does by hand is done as it is written or not at all: a member that nobody reads is a mistake.
+    private static func checkMembers(of data: JSONView, _ repair: some Encodable) throws {
+        guard case .object(let given) = data.value,
+            case .object(let known) = try JSONValue(parsing: WireJSONEncoder().encode(repair))
+        else { return }
+        for member in given.members where member.value != .null && known[member.name] == nil {
+            throw Rejection(
+                .invalidRequest, "data.\(member.name.prefix(64)) is not a member of this command. Nothing was done.")
         }
     }
 

@@ -40,7 +40,7 @@ struct PersonReads {
     /// - Parameter entries: what the batch came to.
     func note<Command: Sendable>(_ batch: [Inbound<Command>], _ entries: [Entry], _ secrets: DerivedSecrets) {
         for inbound in batch {
-            guard let command = inbound.accepted, let asked = command.asksAbout,
+            guard let command = inbound.accepted, let asked = command.asksAbout ?? command.triesAbout,
                 let entry = entries.first(where: { $0.isOf(command.record) }), entry.tells
             else { continue }
             note(command, asked, entry, secrets)
@@ -62,6 +62,15 @@ struct PersonReads {
         ]
         if let reason = entry.reason { metadata["reason"] = "\(reason)" }
         logger.notice("somebody reads about a person", metadata: metadata)
+    }
+}
+
+extension AcceptedCommand {
+    /// About whom somebody outside tries what a command would do: the answer says who that is, and nothing else is left of
+    /// it.
+    fileprivate var triesAbout: PersonAsked? {
+        guard isDryRun, principal.kind != .service else { return nil }
+        return PersonAsked(kind: "subject", name: attributes.subject ?? "")
     }
 }
 
