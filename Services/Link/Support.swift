@@ -36,7 +36,11 @@ extension LinkDecider {
             throw Rejection(.noUser, "Whoever is on this install came after this was sent.")
         }
         let others = state.installs(of: person.userID).filter { $0.id != chosen.id && $0.hasItsPerson }
-        let losers = others.map { $0.with(person.userID, .deactivated) }
+        let losers = others.map { other in
+            var loser = other.with(person.userID, .deactivated)
+            loser.turn = other.turn  // L45: nobody else came.
+            return loser
+        }
         guard !chosen.isActive || !losers.isEmpty else { return Decision(.succeeded(result(chosen))) }
         var events = losers.map { told(of: $0, person, .superseded) }
         // A creation may be under way on it: should that fail, they are as before (L50).

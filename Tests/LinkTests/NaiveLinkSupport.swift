@@ -106,7 +106,7 @@ extension NaiveLinkModel {
         for loser in losers(of: user, except: id) {
             let before = installs[loser]?.activity ?? .none
             installs[loser]?.activity = .deactivated
-            events.append(stir(loser, .superseded, nil))
+            events.append(stir(loser, .superseded, nil, since: installs[loser]?.since))
             takeovers[user, default: []].append(
                 Takeover(winner: id, loser: loser, version: installs[loser]?.version ?? -1, before: before))
         }

@@ -49,6 +49,24 @@ import Testing
         if case .link = timely.answer {} else { Issue.record("\(timely.answer)") }
     }
 
+    /// L45, L46. The turn of an unlinked person lasts on each of its installs, whichever support makes the active one.
+    @Test func aChoiceOfSupportBeginsNoTurn() throws {
+        var state = LinkState()
+        for (install, second) in [("i1", 100), ("i2", 110)] as [(InstallID, Int64)] {
+            let register = RegisterInstall(installId: install, device: Self.phone, user: .none)
+            (state, _) = decide(.registerInstall(register), state, CommandID("r\(second)"), at(second))
+            (state, _) = decide(Fixture.request(install, "anna"), state, CommandID("l\(second)"), at(second))
+        }
+        let user = try #require(state.person(app: "demo", externalID: "anna")?.userID)
+        (state, _) = decide(.unlink(UnlinkUser(userId: user, author: "a", reason: "r")), state, "u", at(200))
+        let choice = LinkCommand.makeActive(MakeInstallActive(installId: "i1", author: "a", reason: "r"))
+        (state, _) = decide(choice, state, "m", at(210))
+        for install in ["i1", "i2"] as [InstallID] {
+            let (_, late) = decide(Fixture.request(install, "carol"), state, "late", at(120))
+            #expect(late.answer == .rejected(.noLinkingInProgress), "\(install)")
+        }
+    }
+
     /// L46. Producers' clocks differ by some seconds; the brokers of a cluster do not.
     @Test(arguments: [
         (turn: false, request: false, tolerance: 5), (false, true, 5), (true, false, 5), (true, true, 1),
