@@ -11,7 +11,7 @@ public struct Install: Sendable, Hashable {
     public typealias Key = Scoped<InstallID>
 
     /// An install that lost the person to another one, as it was left.
-    public struct Superseded: Codable, Sendable, Hashable {
+    public struct Superseded: Sendable, Hashable {
         var installID: InstallID
         /// An install that has changed since is not what was left any more.
         var version: Int64
@@ -41,7 +41,7 @@ public struct Install: Sendable, Hashable {
         /// Was active until the person moved to another install.
         case deactivated
         /// Was active until the platform disabled it; active again when it is enabled, unless another took over.
-        case suspended
+        case suspended = "active-once-enabled"
     }
 
     public var id: InstallID
@@ -142,7 +142,38 @@ extension Install: SQLKeyedRecord {
         try columns.column("turn_is_brokers", &isBrokers)
         try columns.column("person_since", &personSince)
         turn = began.map { Moment(milliseconds: $0, isBrokers: isBrokers) }
-        try columns.list("superseded", &superseded)
+        var text = superseded.isEmpty ? nil : Superseded.text(superseded)
+        try columns.column("superseded", &text)
+        if columns.areRead { superseded = try text.map(Superseded.read) ?? [] }
         try columns.lastDecision(&lastDecision)
+    }
+}
+
+/// How they stand in their column, one after the other: `3,0,36:` is version 3, not suspended, and an id of 36 bytes, which
+/// follows. JSON took ten times as long, of every link that supersedes an install.
+extension Install.Superseded {
+    static func text(_ list: [Self]) -> String {
+        var text = ""
+        for one in list {
+            text += "\(one.version),\(one.wasSuspended ? 1 : 0),\(one.installID.text.utf8.count):\(one.installID.text)"
+        }
+        return text
+    }
+
+    /// - Throws: `StorageError` for what ``text(_:)`` did not write.
+    static func read(_ text: String) throws(StorageError) -> [Self] {
+        var list: [Self] = []
+        var rest = text.utf8[...]
+        while let colon = rest.firstIndex(of: UInt8(ascii: ":")) {
+            let numbers = rest[..<colon].split(separator: UInt8(ascii: ",")).map { Int64(Substring($0)) }
+            rest = rest[rest.index(after: colon)...]
+            guard numbers.count == 3, let version = numbers[0], let flag = numbers[1], let length = numbers[2],
+                (0...Int64(rest.count)).contains(length), let id = String(rest.prefix(Int(length)))
+            else { throw StorageError(kind: .invalid, message: "column superseded cannot be read") }
+            list.append(Self(installID: InstallID(id), version: version, wasSuspended: flag == 1))
+            rest = rest.dropFirst(Int(length))
+        }
+        guard rest.isEmpty else { throw StorageError(kind: .invalid, message: "column superseded cannot be read") }
+        return list
     }
 }

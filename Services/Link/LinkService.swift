@@ -37,7 +37,9 @@ public struct LinkService: CommandService {
     public init() {}
 
     public func ids(in command: LinkCommand) -> [String] {
-        [command.installID?.text, command.userID?.text].compactMap(\.self) + command.externalIDs.map(\.text)
+        [
+            command.installID?.text, command.userID?.text, command.externalID?.text, command.formerExternalID?.text,
+        ].compactMap(\.self)
     }
 
     /// What a repair comes to elsewhere.
@@ -53,30 +55,22 @@ public struct LinkService: CommandService {
     ) throws -> LinkState {
         let store = LinkStore(transaction: transaction)
         var state = LinkState()
-        state.load(
-            try store.installs(
-                Set(
-                    commands.compactMap { command, context in
-                        command.installID.map { Install.Key(app: context.app.id, id: $0) }
-                    })))
-        state.load(
-            try store.persons(
-                Set(
-                    commands.flatMap { command, context in
-                        command.externalIDs.map { Scoped(app: context.app.id, id: $0) }
-                    })))
-        try loadHolds(commands, store, &state)
-        try loadErasures(commands, store, &state)
-        let touchesAll =
-            commands.contains { $0.0.erases || $0.0.givesBack || $0.0.isAboutWholePerson || mayComeToWait($0, state) }
-        let freesExternalIDs = commands.contains { $0.0.erases || $0.0.isAboutWholePerson }
-        var userIDs = Set(commands.compactMap { $0.0.userID })
-        userIDs.formUnion(state.erasures.keys)
+        var wanted = LinkWanted()
+        // By index: a pair that is handed to a closure is copied, all that the two hold.
+        for place in commands.indices { wanted.note(commands[place].0, place, commands[place].1.app.id) }
+        state.load(try store.installs(Set(wanted.installs)))
+        state.load(try store.persons(wanted.names))
+        try loadHolds(wanted, store, &state)
+        try loadErasures(wanted, store, &state)
+        var userIDs = wanted.userIDs.union(state.erasures.keys)
         userIDs.formUnion(state.installs.values.compactMap { $0.userID })
-        userIDs.formUnion(
-            commands.filter { mayCreatePerson($0, state, freed: freesExternalIDs) }.map { $0.1.newUserID })
+        // The tombstone of a person's own id is looked for where the command may bring one to life: its external id is not
+        // known, or a command of the batch may take it from its person before.
+        for creator in wanted.creators where creator.name.flatMap(state.user) == nil || wanted.freesNames {
+            userIDs.insert(commands[creator.place].1.newUserID)
+        }
         state.load(try store.persons(userIDs: userIDs.subtracting(state.persons.keys)))
-        if commands.contains(where: { $0.0.changesExternalID }) {
+        if wanted.changesName {
             // What is given up may have been held before, until that was over.
             let names = state.persons.values.compactMap { person in
                 person.externalID.map { Hold.key(person.app, $0) }
@@ -86,66 +80,32 @@ public struct LinkService: CommandService {
         let persons = Set(state.persons.keys)
         // Who is linked again is linked everywhere (L73).
         let unlinked = Set(state.persons.values.filter { $0.externalID == nil && !$0.isErased }.map(\.userID))
-        let whole = touchesAll ? persons : unlinked
+        // A superseded tablet may come to wait for a phone: whoever superseded it is looked for, active or not (L50).
+        let mayComeToWait = wanted.tablets.contains { state.install($0)?.activity == .deactivated }
+        let whole = wanted.touchesAll || mayComeToWait ? persons : unlinked
         state.load(try store.allInstalls(of: whole))
-        state.load(try store.activeInstalls(of: persons.subtracting(whole)))
+        state.load(try store.usedInstalls(of: persons.subtracting(whole)))
         // Of an id that the app does not know: whether another one does (L6).
-        let unknown = commands.compactMap { command, context in
-            command.makesInstall
-                ? nil : command.installID.flatMap { state.install(context.app.id, $0) == nil ? $0 : nil }
-        }
-        state.load(try store.installs(ids: Set(unknown)))
+        let unknown = wanted.known.filter { state.install($0) == nil }.map(\.id)
+        if !unknown.isEmpty { state.load(try store.installs(ids: Set(unknown))) }
         return state
     }
 
     /// External ids that were changed: nobody has them, as it seems. And those of whoever is erased.
-    private func loadHolds(
-        _ commands: [(LinkCommand, DecisionContext)], _ store: LinkStore, _ state: inout LinkState
-    ) throws {
-        let unowned = commands.flatMap { command, context in
-            command.mayBeHeld
-                ? command.externalIDs.filter { state.person(app: context.app.id, externalID: $0) == nil }
-                    .map { Hold.key(context.app.id, $0) } : []
-        }
-        state.load(try store.holds(Set(unowned)))
-        guard commands.contains(where: { $0.0.erases }) else { return }
-        let erased = commands.flatMap { command, context in
-            let named = command.externalIDs.compactMap { state.person(app: context.app.id, externalID: $0)?.userID }
-            return command.erases ? named + (command.userID.map { [$0] } ?? []) : []
-        }
-        state.load(try store.holds(of: Set(erased)))
+    private func loadHolds(_ wanted: LinkWanted, _ store: LinkStore, _ state: inout LinkState) throws {
+        let unowned = wanted.mayBeHeld.filter { state.user($0) == nil }.map { Hold.key($0.app, $0.id) }
+        if !unowned.isEmpty { state.load(try store.holds(Set(unowned))) }
+        guard wanted.erases else { return }
+        let erased = wanted.erased.union(wanted.erasedNames.compactMap(state.user))
+        state.load(try store.holds(of: erased))
     }
 
     /// The erasures under way that are answered or begun again, and those of the other persons that their commands wait
     /// for.
-    private func loadErasures(
-        _ commands: [(LinkCommand, DecisionContext)], _ store: LinkStore, _ state: inout LinkState
-    ) throws {
-        let forwards = Set(
-            commands.compactMap { command, _ in
-                if case .answered(let answer) = command { answer.forward } else { nil }
-            })
-        state.load(try store.erasures(awaiting: forwards))
-        var others = Set(
-            state.erasures.values.flatMap { $0.waiting.compactMap { $0.also } })
-        others.formUnion(commands.compactMap { $0.0.userID })
-        state.load(try store.erasures(of: others))
-    }
-
-    /// Whether a superseded tablet may come to wait for a phone: whoever superseded it is looked for, active or not (L50).
-    private func mayComeToWait(_ command: (LinkCommand, DecisionContext), _ state: LinkState) -> Bool {
-        guard case .establish(let establish) = command.0, establish.device.kind == .tablet else { return false }
-        return state.install(command.1.app.id, establish.installId)?.activity == .deactivated
-    }
-
-    /// Whether the command may create a person, so that the tombstone of its own user id must be looked for: its
-    /// external id is not known, or a command of the batch may take it from its person before.
-    private func mayCreatePerson(
-        _ command: (LinkCommand, DecisionContext), _ state: LinkState, freed: Bool
-    ) -> Bool {
-        guard command.0.mayCreatePerson else { return false }
-        guard let externalID = command.0.externalID, !freed else { return true }
-        return state.person(app: command.1.app.id, externalID: externalID) == nil
+    private func loadErasures(_ wanted: LinkWanted, _ store: LinkStore, _ state: inout LinkState) throws {
+        if !wanted.forwards.isEmpty { state.load(try store.erasures(awaiting: wanted.forwards)) }
+        let others = Set(state.erasures.values.flatMap { $0.waiting.compactMap { $0.also } }).union(wanted.userIDs)
+        if !others.isEmpty { state.load(try store.erasures(of: others)) }
     }
 
     public func decide(
@@ -238,10 +198,14 @@ public enum LinkCommand: Sendable, Hashable {
         }
     }
 
-    /// All that it names.
-    var externalIDs: [ExternalID] {
-        guard case .changeExternalID(let command) = self else { return externalID.map { [$0] } ?? [] }
-        return [command.newExternalId] + (command.externalId.map { [$0] } ?? [])
+    /// Of a change, the one that it names as the present one.
+    var formerExternalID: ExternalID? {
+        if case .changeExternalID(let command) = self { command.externalId } else { nil }
+    }
+
+    /// Whether it is a creation's link of a tablet.
+    var linksTablet: Bool {
+        if case .establish(let command) = self { command.device.kind == .tablet } else { false }
     }
 
     var changesExternalID: Bool { if case .changeExternalID = self { true } else { false } }

@@ -151,9 +151,9 @@ class Model:
             raise Refusal("INSTALL_DELETED")
         install.status = status
         install.version += 1
-        had_it = install.activity in ("active", "suspended")
+        had_it = install.activity in ("active", "active-once-enabled")
         if status == "disabled" and had_it:
-            install.activity = "suspended"
+            install.activity = "active-once-enabled"
         elif had_it:
             is_free = status == "enabled" and not self._actives(install.person or "", installId)
             install.activity = "active" if is_free else "deactivated"
@@ -242,7 +242,7 @@ class Model:
     def _holders(self, person: str, but: str) -> list[str]:
         return sorted(
             name for name, install in self.installs.items()
-            if install.person == person and install.activity in ("active", "suspended") and name != but)
+            if install.person == person and install.activity in ("active", "active-once-enabled") and name != but)
 
     def _actives(self, person: str, but: str) -> list[str]:
         return [

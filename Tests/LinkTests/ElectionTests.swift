@@ -24,8 +24,8 @@ import Testing
         L13 the first one | new, u1=anna        | request new anna -> new active u1=anna; linked new
         L13 the first one | new tablet, u1=anna | request new anna -> new tablet active u1=anna; linked new
         L13 the first one | new other, u1=anna  | request new anna -> new other active u1=anna; linked new
-        L49 a disabled one | new, old disabled u1=anna suspended | request new anna -> new active u1=anna, old disabled deactivated u1=anna; linked new, superseded old
-        L49 by a tablet    | new tablet, old disabled u1=anna suspended | request new anna -> new tablet active u1=anna, old disabled deactivated u1=anna; linked new, superseded old
+        L49 a disabled one | new, old disabled u1=anna active-once-enabled | request new anna -> new active u1=anna, old disabled deactivated u1=anna; linked new, superseded old
+        L49 by a tablet    | new tablet, old disabled u1=anna active-once-enabled | request new anna -> new tablet active u1=anna, old disabled deactivated u1=anna; linked new, superseded old
         L53 superseded     | i1 deactivated u1=anna, i2 u1=anna | create i1 anna -> i1 active u1=anna, i2 deactivated u1=anna; linked i1, superseded i2
         L53 nobody is active | i1 deactivated u1=anna | create i1 anna -> i1 active u1=anna; linked i1
         L53 waits          | i1 tablet standby u1=anna | create i1 tablet anna -> i1 tablet active u1=anna; linked i1
@@ -44,8 +44,8 @@ import Testing
         L50 not by a reset | i1 u1=anna over:i2, i2 deactivated u1=anna | detach i1 -> i1 closed; detached i1
         L50 changed since | i1 u1=anna over:i2/7, i2 deactivated u1=anna | fail i1 -> i1 closed; detached i1
         L50 somebody else has the person | i1 deactivated u1=anna over:i2, i2 deactivated u1=anna, i3 u1=anna | fail i1 -> i1 closed, i3 active u1=anna; detached i1
-        L50 somebody else had it when disabled | i1 deactivated u1=anna over:i2, i2 deactivated u1=anna, i3 disabled suspended u1=anna | fail i1 -> i1 closed, i3 disabled suspended u1=anna; detached i1
-        L50 suspended again | i1 u1=anna over:i2*, i2 disabled deactivated u1=anna | fail i1 -> i1 closed, i2 disabled suspended u1=anna; detached i1, restored i2
+        L50 somebody else had it when disabled | i1 deactivated u1=anna over:i2, i2 deactivated u1=anna, i3 disabled active-once-enabled u1=anna | fail i1 -> i1 closed, i3 disabled active-once-enabled u1=anna; detached i1
+        L50 suspended again | i1 u1=anna over:i2*, i2 disabled deactivated u1=anna | fail i1 -> i1 closed, i2 disabled active-once-enabled u1=anna; detached i1, restored i2
         L50 deleted meanwhile | i1 deleted deactivated u1=anna over:i2, i2 deactivated u1=anna | fail i1 -> i1 deleted closed, i2 active u1=anna; detached i1, restored i2
         L50 behind one that waits | i1 u1=anna over:i2, i2 tablet standby u1=anna | fail i1 -> i1 closed, i2 tablet active u1=anna; detached i1, restored i2
         L50 nobody was | i1 u1=anna | fail i1 -> i1 closed; detached i1

@@ -37,17 +37,17 @@ import Testing
         L6                 | i1 of other           | detach i1 -> INSTALL_DOES_NOT_BELONG_TO_APP
         L7                 | i1 deleted            | detach i1 -> INSTALL_DELETED
         L26                | i1 deleted deactivated u1=anna | detach i1 -> i1 deleted closed; detached i1
-        disable           | i1 u1=anna            | set i1 disabled -> i1 disabled suspended u1=anna; status i1
+        disable           | i1 u1=anna            | set i1 disabled -> i1 disabled active-once-enabled u1=anna; status i1
         delete            | i1 u1=anna            | set i1 deleted -> i1 deleted deactivated u1=anna; status i1
-        enable            | i1 disabled suspended u1=anna | set i1 enabled -> i1 active u1=anna; status i1
-        delete            | i1 disabled suspended u1=anna | set i1 deleted -> i1 deleted deactivated u1=anna; status i1
+        enable            | i1 disabled active-once-enabled u1=anna | set i1 enabled -> i1 active u1=anna; status i1
+        delete            | i1 disabled active-once-enabled u1=anna | set i1 deleted -> i1 deleted deactivated u1=anna; status i1
         never taken back  | i1 deleted u1=anna    | set i1 enabled -> INSTALL_DELETED
         never taken back  | i1 deleted u1=anna    | set i1 disabled -> INSTALL_DELETED
         the same          | i1                    | set i1 enabled -> unchanged
         the same          | i1 disabled           | set i1 disabled -> unchanged
         the same          | i1 deleted            | set i1 deleted -> unchanged
         L5                 | -                     | set i1 disabled -> INSTALL_NOT_FOUND
-        L6                 | i1 of other           | set i1 disabled -> INSTALL_DOES_NOT_BELONG_TO_APP
+        L33                | i1 of other           | set i1 disabled -> INSTALL_NOT_FOUND
         """)
 
     @Test(arguments: rows) func decides(_ row: Row) throws { try row.check() }

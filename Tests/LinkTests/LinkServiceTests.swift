@@ -61,7 +61,7 @@ import WireJSON
             let key = Scoped<ExternalID>(app: "demo", id: "Ren\u{e9} %_'")
             #expect(try reader.persons([key]) == [persons[0]])
             #expect(try reader.persons([Scoped(app: "other", id: "Ren\u{e9} %_'")]).isEmpty)
-            #expect(try reader.activeInstalls(of: ["u1"]).filter(\.isActive).isEmpty)
+            #expect(try reader.usedInstalls(of: ["u1"]).filter(\.isActive).isEmpty)
             #expect(Set(try reader.allInstalls(of: ["u1"])) == [installs[0], installs[2], installs[3]])
             #expect(try reader.erasures(of: ["u3", "u1"]) == [erasure])
             #expect(try reader.erasures(awaiting: ["f1", "f9"]) == [erasure])

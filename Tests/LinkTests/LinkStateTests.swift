@@ -66,4 +66,21 @@ import Testing
         #expect(state.person(app: "demo", externalID: "Ren\u{e9}")?.userID == Self.me)
         #expect(state.person(app: "demo", externalID: "Rene\u{301}")?.userID == Self.other)
     }
+
+    /// What an install superseded stands in a column of its own form, whatever the ids are.
+    @Test(arguments: [
+        [], [Install.Superseded(installID: "i", version: 0, wasSuspended: true)],
+        [
+            Install.Superseded(installID: "1,0,2:x", version: 9, wasSuspended: false),
+            Install.Superseded(installID: "ä\n:", version: .max, wasSuspended: true),
+        ],
+    ])
+    func whatWasSupersededIsReadAsItWasWritten(_ list: [Install.Superseded]) throws {
+        #expect(try Install.Superseded.read(Install.Superseded.text(list)) == list)
+    }
+
+    @Test(arguments: ["x", "1,0,1", "1,0,2:x", "1,0,-1:x", "1,0:x", "1,0,1:xy", "a,0,1:x"])
+    func whatWasNotWrittenSoIsRefused(_ text: String) {
+        #expect(throws: StorageError.self) { try Install.Superseded.read(text) }
+    }
 }

@@ -430,7 +430,7 @@ struct NaiveLinkModel {
     }
 
     private mutating func setStatus(_ command: SetInstallStatus) -> Told {
-        guard let row = installs[command.installId] else { return (.rejected(unknown(command.installId)), []) }
+        guard let row = installs[command.installId] else { return (.rejected(.installNotFound), []) }
         if isOld(row) { return (.rejected(.installDeleted), []) }
         if row.status == command.status { return (.install(result(command.installId)), []) }
         if row.status == .deleted { return (.rejected(.installDeleted), []) }

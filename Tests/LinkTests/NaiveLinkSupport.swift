@@ -92,7 +92,7 @@ extension NaiveLinkModel {
 
     mutating func makeActive(_ command: MakeInstallActive) -> Told {
         let id = command.installId
-        guard let row = installs[id] else { return (.rejected(unknown(id)), []) }
+        guard let row = installs[id] else { return (.rejected(.installNotFound), []) }
         if row.status == .deleted || isOld(row) { return (.rejected(.installDeleted), []) }
         if row.status == .disabled { return (.rejected(.installDisabled), []) }
         guard let user = row.user, row.arrived ?? .min <= moment else { return (.rejected(.noUser), []) }

@@ -45,7 +45,7 @@ import Testing
         L13                      | i1, i2 u1=anna                        | request i1 anna -> i1 active u1=anna, i2 deactivated u1=anna; linked i1, superseded i2
         L13 nobody is active     | i1, i2 deactivated u1=anna            | request i1 anna -> i1 active u1=anna; linked i1
         L13 beside a phone       | i1 tablet, i2 u1=anna                 | request i1 anna -> i1 tablet standby u1=anna; linked i1
-        L13 it is disabled       | i1 tablet, i2 disabled suspended u1=anna | request i1 anna -> i1 tablet active u1=anna, i2 disabled deactivated u1=anna; linked i1, superseded i2
+        L13 it is disabled       | i1 tablet, i2 disabled active-once-enabled u1=anna | request i1 anna -> i1 tablet active u1=anna, i2 disabled deactivated u1=anna; linked i1, superseded i2
         L14                      | i1 u1                                 | request i1 anna -> i1 active u1=anna; linked i1
         L15                      | i1 u1, i2 u2=anna                     | request i1 anna -> CANNOT_LINK_EXISTING_PERSON_TO_OTHER_PERSON
         L15 without an install   | i1 u1, u2=anna                        | request i1 anna -> CANNOT_LINK_EXISTING_PERSON_TO_OTHER_PERSON

@@ -443,6 +443,8 @@ import WireJSON
         let asked: JSONValue = ["installId": "i1", "author": "kim", "reason": "r", "instalId": "i2", "note": .null]
         let wanted = Rejection(.invalidRequest, "data.instalId is not a member of this command. Nothing was done.")
         #expect(throws: wanted) { try LinkService.inputs.read(MakeInstallActive.type, asked) }
+        let status: JSONValue = ["installId": "i1", "status": "disabled", "author": "kim", "reson": "r"]
+        #expect(throws: Rejection.self) { try LinkService.inputs.read(SetInstallStatus.type, status) }
         let good: JSONValue = ["installId": "i1", "author": "kim", "reason": "r", "note": .null]
         #expect(throws: Never.self) { try LinkService.inputs.read(MakeInstallActive.type, good) }
     }

@@ -16,7 +16,7 @@ import Testing
 /// different afterwards, and the events.
 ///
 /// An install is `i1`, then whatever is not usual about it: `tablet` or `other` (a phone), `disabled` or `deleted`
-/// (enabled), `active`, `standby`, `deactivated`, `suspended` (active with a person), `first` (its person came to life
+/// (enabled), `active`, `standby`, `deactivated`, `active-once-enabled` (active with a person), `first` (its person came to life
 /// here), `closed` (without a person: no linker is awaited), `u1` or `u1=anna` (its person), `over:i2` (it took the person
 /// over from i2 as that stands; `over:i2/9`, as it stood in version 9; `over:i2*`, when that was suspended), `of other`
 /// (of app demo). A person without an install is `u1=anna`; one that the command brings to life is `new`. What is left
