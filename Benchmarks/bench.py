@@ -212,6 +212,16 @@ def steady(runner: Runner) -> None:
                         environment={"JOURNAL_RETENTION_HOURS": "24"})
 
 
+def facts(runner: Runner) -> None:
+    """What is known of an id, in a store of millions of decisions. The store is made anew in each round."""
+    options = runner.options
+    for _ in runner.rounds():
+        for engine in runner.engines():
+            runner.measure(
+                "link, facts", "link", "facts", engine, "--commands", runner.commands(3_000_000),
+                "--rate", options.rate or 20, "--seconds", options.seconds)
+
+
 def profile(runner: Runner) -> None:
     subject = runner.options.subject or "link"
     for _ in runner.rounds():
@@ -340,7 +350,7 @@ def make_contenders(work: Path) -> Path:
 
 COMMANDS: dict[str, Callable[[Runner], None]] = {
     "link": link, "user": user, "sync": sync, "verification": verification, "gateway": gateway, "steady": steady,
-    "profile": profile, "compare": compare, "summary": summary,
+    "facts": facts, "profile": profile, "compare": compare, "summary": summary,
 }
 
 

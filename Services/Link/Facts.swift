@@ -28,7 +28,7 @@ extension LinkService {
                     "isRestricted": person.isRestricted ? true : nil,
                 ], person.lastDecision)
             for install in try store.allInstalls(of: [person.userID]).sorted(by: { $0.id < $1.id }) {
-                add(install, to: &subject)
+                add(install, of: person, to: &subject)
             }
         }
         for hold in try store.holds([Hold.key(app.id, named.id)]) {
@@ -40,20 +40,22 @@ extension LinkService {
                 ])
         }
         for install in try store.installs([Install.Key(app: app.id, id: InstallID(id))]) {
-            add(install, to: &subject)
+            let person = try store.persons(userIDs: Set([install.userID].compactMap(\.self))).first
+            add(install, of: person, to: &subject)
             if install.lastDecision.link != .none { subject.heads.append(install.lastDecision.link) }
         }
         return subject
     }
 
     /// What is decided about an install leads to its user, and not the other way: before, the install had others.
-    private func add(_ install: Install, to subject: inout FactsSubject) {
+    private func add(_ install: Install, of person: Person?, to subject: inout FactsSubject) {
         subject.add(
             "install",
             [
                 "installId": .string(install.id.text), "device": .string(install.device.kind.rawValue),
                 "platform": .string(install.device.platform), "status": .string(install.status.rawValue),
                 "userId": install.userID.map { .string($0.text) }, "activity": .string(install.activity.rawValue),
+                "inactiveBecause": install.inactiveBecause(of: person).map { .string($0.rawValue) },
                 "version": .number(JSONNumber(install.version)),
             ])
     }

@@ -111,7 +111,7 @@ extension LinkDecider {
 
     /// L26.
     func setStatus(_ command: SetInstallStatus) throws(Rejection) -> Decision {
-        var install = try found(command.installId)  // L5, L6
+        var install = try foundHere(command.installId)
         try checkMoment(of: install)
         guard install.status != command.status else { return Decision(.succeeded(result(install))) }
         guard install.status != .deleted else { throw Rejection(.installDeleted) }

@@ -64,6 +64,12 @@ public struct LinkDecider {
         throw Rejection(state.isKnown(installID) ? .installDoesNotBelongToApp : .installNotFound)
     }
 
+    /// The same for whoever works for one app by hand: that another app has such an install is not their business (L33, L70).
+    func foundHere(_ installID: InstallID) throws(Rejection) -> Install {
+        guard let install = known(installID) else { throw Rejection(.installNotFound) }
+        return install
+    }
+
     /// What was sent before the person on the install was erased brings nobody back. Clocks that differ are no excuse here:
     /// whoever is refused wrongly can try again in a few seconds, and whoever comes back stays (L62).
     func checkMoment(of install: Install) throws(Rejection) {

@@ -29,7 +29,7 @@ extension LinkDecider {
 
     /// L70, L71.
     func makeActive(_ command: MakeInstallActive) throws(Rejection) -> Decision {
-        var chosen = try found(command.installId)  // L5, L6
+        var chosen = try foundHere(command.installId)
         try checkStatus(of: chosen)  // L7
         guard let person = person(on: chosen) else { throw Rejection(.noUser) }
         if let since = chosen.personSince, context.told.milliseconds < since {  // L77

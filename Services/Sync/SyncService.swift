@@ -52,6 +52,11 @@ public struct SyncService: CommandService {
         self.init(aliasDelay: .seconds(seconds))
     }
 
+    /// What a restriction comes to on the user's installs.
+    public static func listeners(to event: any EventMessage) -> [String] {
+        event is UserRestrictionChanged ? ["link"] : []
+    }
+
     public func ids(in command: SyncCommand) -> [String] {
         (command.deviceID.map { [$0.text] } ?? []) + command.mpids.map(\.description)
             + command.identities.map(\.value.text)

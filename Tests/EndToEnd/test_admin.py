@@ -300,6 +300,12 @@ def test_a_repair_is_tried_and_then_done(at: Desk) -> None:
     assert until(lambda: at.reads("link", ref), 30, "the line")[0]["outcome"] == "dry-run"
     done = at.admin.post("/admin/v1/link/change-external-id", asked, "desk-support")
     assert good(done)["externalId"] == new
+    # What is so already is a read.
+    again = at.admin.post("/admin/v1/link/change-external-id", {**asked, "externalId": new}, "desk-support")
+    assert good(again)["externalId"] == new
+    ref = again.headers["X-Request-Id"]
+    assert until(lambda: at.reads("link", ref), 30, "the line")[0]["authid"] == "desk-support"
+    assert not at.reads("link", done.headers["X-Request-Id"]), "its event says who has done it"
     # Whoever asks says who they are; whose key it was cannot be chosen.
     bus = at.deployment.bus
 

@@ -211,3 +211,16 @@ def test_whom_a_change_takes_a_customer_id_from_is_told_before(bus: Bus) -> None
 
     done = until(events, 30, "the event")[-1]
     assert (done["removed"], done["reason"]) == (taken[0]["removed"], taken[0]["reason"])
+
+
+def test_what_a_restriction_comes_to_on_installs_is_told_before(bus: Bus) -> None:
+    person = Person(bus)
+    mpid = until(person.profile, 30, "the profile that the link makes")["mpid"]
+    asked = repair("sync.restrict", mpid, mpid=mpid, isRestricted=True)
+    reply = bus.ask(asked.but(attributes={"dryrun": "true"}))
+    tried = [event["data"] for event in reply["events"] if event["type"] == "identity.link.install-status-changed.v1"]
+    assert [(event["installId"], event["cause"]) for event in tried] == [(person.phone, "restricted")], reply
+    assert result(bus.ask(c.get(person.phone, APP).but(signer="helped-sdk")))["isRemoteEnabled"], "nothing is done"
+    result(bus.ask(repair("sync.restrict", mpid, mpid=mpid, isRestricted=True)))
+    lost = until(lambda: told(bus, "user.deactivated", person.user), 30, "the install's event")[-1]
+    assert (lost["installId"], lost["cause"]) == (person.phone, "restricted")

@@ -20,6 +20,7 @@ enum FactLines {
             case ("link", "install"):
                 "install \(member("installId")) (\(member("device")), \(member("platform"))) is \(member("status")), "
                     + (value["userId"]?.stringValue.map { "user \($0)" } ?? "no user") + ", \(member("activity"))"
+                    + (value["inactiveBecause"] == "restricted" ? ", and not to be used: the user is restricted" : "")
             case ("link", "user"):
                 value["isErased"] == true
                     ? "user \(member("userId")) is erased"
@@ -63,7 +64,8 @@ enum FactLines {
         let outcome = fact.outcome + (fact.reason.map { " \($0)" } ?? "")
         var lines = [
             "\(fact.decidedAt.rfc3339)  \(fact.service)  \(RecordLine.short(fact.type))  \(outcome)  from "
-                + "\(fact.source.text.isEmpty ? "?" : fact.source.text) \(fact.commandId)",
+                + "\(fact.source.text.isEmpty ? "?" : fact.source.text) \(fact.commandId)"
+                + (fact.authId.map { ", key \($0)" } ?? ""),
             "    record   \(fact.topic)/\(fact.partition)@\(fact.offset)",
         ]
         for event in fact.events { lines.append(told("event   ", event)) }

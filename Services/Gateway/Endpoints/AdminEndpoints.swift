@@ -63,9 +63,9 @@ extension Endpoint {
         repair(SetInstallStatus.self),
     ]
 
-    /// A command that somebody sends by hand: `identity.link.make-active.v1` is `POST /admin/v1/link/make-active`. The service reads the whole body: what is
-    /// misspelt is refused.
-    private static func repair<Command: CommandMessage>(_: Command.Type) -> Endpoint {
+    /// `identity.link.make-active.v1` is `POST /admin/v1/link/make-active`. The service gets the whole body, and refuses what
+    /// is misspelt.
+    private static func repair<Command: CommandByHand>(_: Command.Type) -> Endpoint {
         let words = Command.type.split(separator: ".")
         return Endpoint(
             "POST", "/admin/v1/\(words[1])/\(words[2])", .own, by: .backend, parameters: [.dryRun],

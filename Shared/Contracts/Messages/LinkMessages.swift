@@ -124,7 +124,7 @@ public struct DetachInstall: CommandMessage {
 
 /// The platform enables, disables or deletes an install. Deleting cannot be taken back. A disabled install is nobody's
 /// active one; enabled again it is, unless another took over. Result: ``InstallResult``.
-public struct SetInstallStatus: CommandMessage {
+public struct SetInstallStatus: CommandByHand {
     public static let type = "identity.link.set-install-status.v1"
     public static let scope = Scope.admin
     public var installId: InstallID

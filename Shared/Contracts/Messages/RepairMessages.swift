@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
+/// A command that is done as it is written or not at all: a member that nobody reads is a mistake of whoever wrote it by
+/// hand, and refuses it.
+public protocol CommandByHand: CommandMessage {}
+
 /// A change that a person asks for and answers for. Both stand in what is told of it.
-public protocol RepairCommand: CommandMessage {
+public protocol RepairCommand: CommandByHand {
     /// Who asks, in the words of whoever sends it: 1 to 255 bytes. Nobody has proved it; `authid` in the envelope is the key
     /// that was used.
     var author: String { get }

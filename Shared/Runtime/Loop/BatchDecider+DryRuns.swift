@@ -42,10 +42,11 @@ extension BatchDecider {
                 continue
             }
             let isLate = abs(now.milliseconds - first.begunAt) >= 2 * DryRuns.patience
-            let end =
+            var end =
                 isLate
                 ? Rehearsal(outcome: .pending(nil))
                 : try transaction.undoing { try rehearse(run, in: transaction) }
+            if !end.open.isEmpty, case .succeeded(let result) = end.outcome { end.outcome = .pending(result) }
             let services = Set(end.open.values).sorted().joined(separator: ", ")
             let note = "Not every service answered within \(DryRuns.patience / 1000) s"
             let reply = try reply(end, to: run, note: services.isEmpty ? "\(note)." : "\(note): \(services).", now)

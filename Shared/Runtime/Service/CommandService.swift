@@ -159,21 +159,21 @@ public struct Input<Command: Sendable>: Sendable {
     public static func command<Message: CommandMessage>(
         _: Message.Type, _ command: @escaping @Sendable (Message) -> Command
     ) -> Input {
-        let isRepair = Message.self is any RepairCommand.Type
+        let isByHand = Message.self is any CommandByHand.Type
         return Input(
             Message.type, .commands, command: CommandType(Message.self), asksAbout: PersonAsked.reader(Message.self)
         ) { data in
             let message = try WireJSONDecoder().decode(Message.self, from: data)
             try message.validate()
-            if isRepair { try checkMembers(of: data, message) }
+            if isByHand { try checkMembers(of: data, message) }
             return command(message)
         }
     }
 
-    /// What somebody does by hand is done as it is written or not at all: a member that nobody reads is a mistake.
-    private static func checkMembers(of data: JSONView, _ repair: some Encodable) throws {
+    /// See ``Contracts/CommandByHand``.
+    private static func checkMembers(of data: JSONView, _ message: some Encodable) throws {
         guard case .object(let given) = data.value,
-            case .object(let known) = try JSONValue(parsing: WireJSONEncoder().encode(repair))
+            case .object(let known) = try JSONValue(parsing: WireJSONEncoder().encode(message))
         else { return }
         for member in given.members where member.value != .null && known[member.name] == nil {
             throw Rejection(

@@ -40,8 +40,9 @@ struct PersonReads {
     /// - Parameter entries: what the batch came to.
     func note<Command: Sendable>(_ batch: [Inbound<Command>], _ entries: [Entry], _ secrets: DerivedSecrets) {
         for inbound in batch {
-            guard let command = inbound.accepted, let asked = command.asksAbout ?? command.triesAbout,
-                let entry = entries.first(where: { $0.isOf(command.record) }), entry.tells
+            guard let command = inbound.accepted, command.asksAbout != nil || command.isOfAPerson,
+                let entry = entries.first(where: { $0.isOf(command.record) }), entry.tells,
+                let asked = command.asksAbout ?? command.learns(entry)
             else { continue }
             note(command, asked, entry, secrets)
         }
@@ -66,10 +67,13 @@ struct PersonReads {
 }
 
 extension AcceptedCommand {
-    /// About whom somebody outside tries what a command would do: the answer says who that is, and nothing else is left of
-    /// it.
-    fileprivate var triesAbout: PersonAsked? {
-        guard isDryRun, principal.kind != .service else { return nil }
+    /// Whether somebody outside tries it, or does it by hand.
+    fileprivate var isOfAPerson: Bool { principal.kind != .service && (isDryRun || attributes.authID != nil) }
+
+    /// About whom the answer tells although nothing is changed, so that no event says who has asked: a dry run, and what is
+    /// so already.
+    fileprivate func learns(_ entry: Entry) -> PersonAsked? {
+        guard !entry.messages.contains(where: { $0.role == .event }) else { return nil }
         return PersonAsked(kind: "subject", name: attributes.subject ?? "")
     }
 }
