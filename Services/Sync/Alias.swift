@@ -55,7 +55,7 @@ extension SyncDecider {
         let record = AliasRecord(
             key: AliasRecord.Key(app: app, id: id), source: source.mpid, destination: destination.mpid,
             window: window, reach: command.scope ?? .device, stamp: command.deviceApplicationStamp,
-            dueAt: now + aliasDelay, isVouched: mayVouch)
+            dueAt: now + aliasDelay, isVouched: mayVouch, growth: source.growth)
         return Decision(
             .succeeded(Self.scheduled(record)),
             changes: [.profile(source), .profile(destination), .alias(record)])
@@ -104,7 +104,7 @@ extension SyncDecider {
         let isRestricted = source.isRestricted || destination.isRestricted
         if isRestricted || enforces && !alias.isVouched && !isStillOne {
             // S114, S139
-            source.aliasedInto.discount(destination.mpid)
+            if alias.growth == source.growth { source.aliasedInto.discount(destination.mpid) }
             destination.aliasedFrom.discount(source.mpid)
             let event = AliasDropped(
                 aliasId: alias.key.id, sourceMPID: source.mpid, destinationMPID: destination.mpid,

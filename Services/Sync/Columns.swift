@@ -38,6 +38,7 @@ extension Profile: SQLKeyedRecord {
         try columns.column("alias_sources", &aliasSources)
         try columns.numbers("aliased_from", &aliasedFrom)
         try columns.numbers("aliased_into", &aliasedInto)
+        try columns.column("growth", &growth)
         try barriers(columns)
         try columns.column("is_restricted", &isRestricted)
         try columns.column("restriction_told_at", &restrictionToldAt)
@@ -135,7 +136,7 @@ extension AliasRecord: SQLKeyedRecord {
     public static var blank: AliasRecord {
         AliasRecord(
             key: Key(app: "", id: ""), source: .max, destination: .max, window: 0...0, reach: .device,
-            stamp: nil, dueAt: 0, isVouched: false)
+            stamp: nil, dueAt: 0, isVouched: false, growth: 0)
     }
 
     public mutating func columns(_ columns: SQLColumns) throws(StorageError) {
@@ -151,6 +152,7 @@ extension AliasRecord: SQLKeyedRecord {
         try columns.column("stamp", &stamp)
         try columns.column("due_at", &dueAt)
         try columns.column("is_vouched", &isVouched)
+        try columns.column("growth", &growth)
         // When it is next looked at; a due alias has another time here.
         try columns.written("ask_at", dueAt)
     }

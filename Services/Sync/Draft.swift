@@ -294,6 +294,7 @@ struct Draft: IdentityIndex {
             before?.isKnown(settings) == false
         {
             profile.aliasedInto = []
+            profile.growth += 1
         }
         if !profile.isErased, let at = profile.changesRestrictedUser(since: before, now: now) {
             profile.restrictionToldAt = at

@@ -41,6 +41,8 @@ public struct Profile: Sendable, Hashable {
     /// The destinations of aliases whose source this profile is, with whom it goes (S96): not those from before it became
     /// known. Each as often as this one was aliased into it.
     public var aliasedInto: [MPID] = []
+    /// How often it became known: ``aliasedInto`` counts the aliases since the last time.
+    public var growth: Int64 = 0
     /// What keeps it and others apart.
     public var barriers: [Barrier] = []
     /// What is known of it is kept and not used (S136).

@@ -122,6 +122,8 @@ public struct AliasRecord: Sendable, Hashable {
     public var dueAt: Int64
     /// The sender might name people (S47).
     public var isVouched: Bool
+    /// The source's ``Profile/growth`` when it was aliased.
+    public var growth: Int64
 }
 
 /// A token bucket in whole thousandths, so that both engines and every replica count alike.

@@ -181,7 +181,7 @@ public struct SyncStore {
                   link_mpid BIGINT, former_name TEXT, former_since BIGINT, former_until BIGINT, aliased_since BIGINT,
                   alias_windows TEXT NOT NULL, alias_sources BIGINT NOT NULL, aliased_from TEXT NOT NULL,
                   aliased_into TEXT NOT NULL, barred_identities TEXT NOT NULL, barred_pairs TEXT NOT NULL,
-                  is_restricted BIGINT NOT NULL, restriction_told_at BIGINT,
+                  growth BIGINT NOT NULL, is_restricted BIGINT NOT NULL, restriction_told_at BIGINT,
                   last_decision BIGINT NOT NULL DEFAULT 0, PRIMARY KEY (app, mpid))
                 """,
                 "CREATE INDEX profiles_of_user ON profiles (app, user_id) WHERE user_id IS NOT NULL",
@@ -208,7 +208,7 @@ public struct SyncStore {
                   app TEXT NOT NULL, alias_id TEXT NOT NULL, source_mpid BIGINT NOT NULL,
                   destination_mpid BIGINT NOT NULL, start_at BIGINT NOT NULL, end_at BIGINT NOT NULL,
                   reach TEXT NOT NULL, stamp TEXT, due_at BIGINT NOT NULL, ask_at BIGINT NOT NULL,
-                  is_vouched BIGINT NOT NULL, PRIMARY KEY (app, alias_id))
+                  is_vouched BIGINT NOT NULL, growth BIGINT NOT NULL, PRIMARY KEY (app, alias_id))
                 """,
                 "CREATE INDEX aliases_to_ask ON aliases (ask_at)",
                 "CREATE INDEX aliases_by_source ON aliases (app, source_mpid)",

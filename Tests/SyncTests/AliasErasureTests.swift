@@ -88,6 +88,25 @@ import WireJSON
         #expect(gone(world) == [source, person])
     }
 
+    /// S96: what anybody said of two nobodies comes to nothing when both are known; what was vouched for since stays.
+    @Test func anAliasFromBeforeSomebodyWasKnownTakesNoLaterOneAlong() throws {
+        let world = world(.conversion, .enforce)
+        let source = try #require(world.identify(["device_application_stamp": "a"])?.mpid)
+        let person = try #require(world.identify(["device_application_stamp": "b"], on: "d2")?.mpid)
+        let voucher = world.principal
+        world.principal = Principal(kind: .apiKey("k"), scopes: [.identitySync])
+        let early = try alias(source, person, in: world)
+        world.principal = voucher
+        #expect(world.login(["customerid": "anna", "device_application_stamp": "a"])?.mpid == source)
+        #expect(world.login(["customerid": "anna2", "device_application_stamp": "b"], on: "d2")?.mpid == person)
+        world.now += 1
+        _ = try alias(source, person, in: world)
+        world.run(.applyAlias(ApplyAlias(aliasId: early.aliasId, destinationMPID: person)))
+        #expect(world.events.contains { ($0.base as? AliasDropped)?.rule == .becameKnown })
+        #expect(erase(["customerid": "anna2"], in: world) == .pending)
+        #expect(gone(world) == [source, person])
+    }
+
     /// S54, S96: a source that goes drops its alias, and says so; whom it led to stays.
     @Test func anAliasOfAnErasedSourceIsDropped() throws {
         let world = world(.link)

@@ -134,7 +134,7 @@ extension NaiveSyncModel {
         change(destination.mpid) { $0.sources += 1 }
         aliases[id] = [source.mpid, destination.mpid]
         if isBelieved { vouched.insert(id) }
-        pairs.append([source.mpid, destination.mpid])
+        pairs.append(Pair(alias: id, of: [source.mpid, destination.mpid]))
         origins[destination.mpid, default: []].append(source.mpid)
         times[id] = now + 1000
         coming[id] = Aliased(
@@ -146,10 +146,10 @@ extension NaiveSyncModel {
 
     mutating func apply(_ id: AliasID) {
         guard let pair = aliases.removeValue(forKey: id), let source = person(pair[0]) else { return }
-        let areNobody = pairs.contains(pair) && !pair.compactMap(person).contains(where: isKnown)
+        let areNobody = pairs.contains { $0.of == pair } && !pair.compactMap(person).contains(where: isKnown)
         let isFrozen = pair.compactMap(person).contains(where: \.isFrozen)
         if isFrozen || enforces && !vouched.contains(id) && !areNobody {
-            if let place = pairs.firstIndex(of: pair) { pairs.remove(at: place) }
+            pairs.removeAll { $0.alias == id }
             if let place = origins[pair[1]]?.firstIndex(of: pair[0]) { origins[pair[1]]?.remove(at: place) }
             deeds.alias = AliasDropped(
                 aliasId: id, sourceMPID: pair[0], destinationMPID: pair[1], rule: isFrozen ? .restricted : .becameKnown)
@@ -246,7 +246,7 @@ extension NaiveSyncModel {
         recall(lost, of: rival, before: min(rival.linked ?? at, at))
         take(lost, from: rival.mpid, .taken, heir: mine.mpid)
         if !areApart(rival.mpid, mine.mpid) {
-            pairs.append([rival.mpid, mine.mpid])
+            pairs.append(Pair(alias: nil, of: [rival.mpid, mine.mpid]))
             origins[mine.mpid, default: []].append(rival.mpid)
         }
         if rival.user != user { deeds.kept.insert(rival.mpid) }

@@ -176,7 +176,7 @@ extension NaiveSyncModel {
         var (going, found) = (Set(persons.map(\.mpid)), [Person]())
         while true {
             let more = people.filter { source in
-                let into = pairs.filter { $0[0] == source.mpid }.map { $0[1] }
+                let into = pairs.filter { $0.of[0] == source.mpid }.map { $0.of[1] }
                 guard !source.isErased, !going.contains(source.mpid), into.contains(where: going.contains) else {
                     return false
                 }

@@ -71,8 +71,14 @@ struct NaiveSyncModel {
     var mostMoved: Int64 = 0
     /// By id: source, destination.
     var aliases: [AliasID: [MPID]] = [:]
+    /// An alias, or a link that took a name, which says that the first is the second.
+    struct Pair {
+        var alias: AliasID?
+        var of: [MPID]
+    }
+
     /// Source and destination of every alias that still says that both are one.
-    var pairs: [[MPID]] = []
+    var pairs: [Pair] = []
     /// Who was ever aliased into whom.
     var origins: [MPID: [MPID]] = [:]
     /// What people may not have who were taken apart, in the order in which it came to be.
@@ -148,7 +154,7 @@ struct NaiveSyncModel {
     /// S96: of whoever was nobody and is somebody now, nothing said before counts.
     mutating func growUp() {
         let grown = people.filter { nobodies.contains($0.mpid) && isKnown($0) }.map(\.mpid)
-        pairs.removeAll { grown.contains($0[0]) }
+        pairs.removeAll { grown.contains($0.of[0]) }
         nobodies = Set(people.filter { !isKnown($0) }.map(\.mpid))
     }
 

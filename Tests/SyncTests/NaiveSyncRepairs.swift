@@ -115,7 +115,7 @@ extension NaiveSyncModel {
                 AliasDropped(aliasId: id, sourceMPID: pair[0], destinationMPID: pair[1], rule: .detached))
             aliases[id] = nil
         }
-        pairs.removeAll { Set($0) == [me.mpid, heir] }
+        pairs.removeAll { Set($0.of) == [me.mpid, heir] }
         origins[me.mpid]?.removeAll { $0 == heir }
         origins[heir]?.removeAll { $0 == me.mpid }
         deeds.repair = ProfileDetached(

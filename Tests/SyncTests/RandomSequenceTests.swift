@@ -392,7 +392,7 @@ import Testing
         _ before: SyncState, _ trace: Comment
     ) throws {
         let gone = state.profiles.values.filter { $0.isErased && before.profiles[$0.key]?.isErased == false }
-        let named = gone.filter { profile in !model.pairs.contains { $0[0] == profile.mpid } }
+        let named = gone.filter { profile in !model.pairs.contains { $0.of[0] == profile.mpid } }
         try #require(named.count <= 1, trace)
         guard let mpid = named.first?.mpid, command.mpid == nil else { return }
         var world = context
