@@ -75,6 +75,22 @@ import WireJSON
         }
     }
 
+    /// Two commands had one id, and the one that stands first in the log came second once: it was refused, and is again. What
+    /// its reply tells says which of the two it was.
+    @Test func whatAnIDWasTakenForOnceItIsAgain() throws {
+        let key = CommandKey(app: "demo", source: "test", id: "c1")
+        let (good, reused) = (try put("good", id: "c1", offset: 1), try put("other", id: "c1", offset: 0))
+        let digest = try #require(reader.read(good, now: Fixture.now).accepted?.digest)
+        let told = DecisionTimes.Row(
+            message: DerivedID.message(of: key, index: 1), decidedAt: 500, digest: CommandDigest.text(digest))
+        let first = DecisionTimes.Row(message: DerivedID.message(of: key, index: 0), decidedAt: 500)
+        try store.database.transaction { try DecisionTimes.keep([first, told], in: $0) }
+        let entries = try decide([reused, good], pastEnd: Timestamp(milliseconds: 1000))
+        #expect(entries.map(\.reason) == ["ID_REUSED", nil] && entries[1].outcome == .succeeded)
+        // It takes no id, whoever comes first.
+        #expect(try decide([try put("good", id: "c1", offset: 2)]).map(\.outcome) == [.repeated])
+    }
+
     /// It was logged in the first millisecond of 1970. Where it is told when it was decided, that time counts.
     @Test func aCommandOfThePastIsDecidedByTheTimeOfItsDecision() throws {
         let expiry = Timestamp(milliseconds: 500)

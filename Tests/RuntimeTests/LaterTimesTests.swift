@@ -18,13 +18,15 @@ import WireJSON
 
     /// The erasure of u1, at 1000.
     private func erasure(_ type: String = UserErased.type, of person: JSONValue = ["userId": "u1"]) -> LaterTimes {
-        var later = LaterTimes()
+        var later = LaterTimes(questions: ["identity.link.get-user.v1"])
         later.note(told(type, DerivedID.message(of: erase, index: 2), person), at: 1000)
         return later
     }
 
-    private static func reply(_ result: JSONValue?, status: JSONValue = "succeeded") -> JSONValue {
-        var reply: JSONObject = ["commandId": "c9", "commandDigest": "d", "status": status]
+    private static func reply(
+        _ result: JSONValue?, status: JSONValue = "succeeded", to type: JSONValue = "identity.link.request.v1"
+    ) -> JSONValue {
+        var reply: JSONObject = ["commandId": "c9", "commandType": type, "commandDigest": "d", "status": status]
         reply["result"] = result
         return .object(reply)
     }
@@ -44,6 +46,9 @@ import WireJSON
             (1040, reply(["userId": "u2"]), 1000),
             (1040, reply(["userId": "u1"], status: "rejected"), 1000),
             (1040, reply(nil), 1000),
+            // Who only looks sees her also when she is gone, and nothing came of it.
+            (1040, reply(["userId": "u1"], to: "identity.link.get-user.v1"), 1000),
+            (1040, reply(["userId": "u1", "isErased": true]), 1000),
         ] as [(Int64, JSONValue, Int64)])
     func anErasureComesBehindWhoeverStillSawThePerson(_ time: Int64, _ reply: JSONValue, _ expected: Int64) {
         var later = erasure()

@@ -58,7 +58,7 @@ import WireJSON
         patience: Duration = .seconds(10), retrying retry: (any Error) -> Bool = { _ in false }
     ) throws -> LaterTimes {
         var past = PastDecisions(
-            service: "fake", configuration: configuration, authenticator: Fixture.authenticator(),
+            service: "fake", questions: [], configuration: configuration, authenticator: Fixture.authenticator(),
             database: store.database, health: health, signals: signals, logger: log.logger)
         past.patience = patience
         return try past.prepare(retrying: retry)
@@ -89,10 +89,12 @@ import WireJSON
         try prepare()
         #expect(
             try kept == [
-                [.text("a"), .integer(0), .null], [.text("b"), .integer(1), .null], [.text("c"), .integer(0), .null],
-                [.text("d"), .integer(0), .null], [.text("e"), .integer(0), .null],
-                [.text("of identity.replies.shop"), .integer(0), .null],
-                [.text("of identity.replies.v1"), .integer(0), .null],
+                [.text("a"), .integer(0), .null, .null],
+                [.text("b"), .integer(1), .null, .null], [.text("c"), .integer(0), .null, .null],
+                [.text("d"), .integer(0), .null, .null],
+                [.text("e"), .integer(0), .null, .null],
+                [.text("of identity.replies.shop"), .integer(0), .null, .null],
+                [.text("of identity.replies.v1"), .integer(0), .null, .null],
             ])
         #expect(events("replay.recorded").compactMap { $0["decisions"] }.map { "\($0)" } == ["0", "12"])
         var after = self
@@ -108,7 +110,11 @@ import WireJSON
         noted.time = Timestamp(milliseconds: 7).rfc3339
         try send(noted, ["decisions": ["x", "y"]], to: Self.topic)
         try prepare()
-        #expect(try kept == [[.text("x"), .integer(7), .null], [.text("y"), .integer(7), .null]])
+        #expect(
+            try kept == [
+                [.text("x"), .integer(7), .null, .null],
+                [.text("y"), .integer(7), .null, .null],
+            ])
     }
 
     @Test func whatWasRefusedIsKept() throws {
@@ -121,7 +127,7 @@ import WireJSON
         ]
         try send(reply, data, to: Self.replies[0])
         try prepare()
-        #expect(try kept == [[.text("r1"), .integer(7), .text("EXTERNAL_ID_TAKEN: It is: taken")]])
+        #expect(try kept == [[.text("r1"), .integer(7), .text("EXTERNAL_ID_TAKEN: It is: taken"), .text("d")]])
     }
 
     /// A reply names the user at a later time than the one who erased her.

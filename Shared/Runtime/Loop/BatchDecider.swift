@@ -37,7 +37,13 @@ struct BatchDecider<Service: CommandService> {
         guard pastTimes.end != nil else { return try decideAll(batch, in: transaction, now: now) }
         var decider = self
         decider.pastTimes.decided = try pastTimes.find(batch.compactMap { $0.accepted?.keyOnce }, in: transaction)
-        return try decider.decideAll(batch, in: transaction, now: now)
+        return try decider.decideAll(batch.map(decider.withoutReuse), in: transaction, now: now)
+    }
+
+    private func withoutReuse(_ inbound: Inbound<Service.Command>) -> Inbound<Service.Command> {
+        guard let command = inbound.accepted, command.isCommand, pastTimes.isReused(command) else { return inbound }
+        return .refused(
+            Refusal(record: command.record, answer: Refusal.Answer(command, Rejection(.idReused))))
     }
 
     private func decideAll(

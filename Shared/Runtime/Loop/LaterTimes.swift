@@ -20,11 +20,16 @@ struct LaterTimes {
         var later: Int64?
     }
 
+    /// The commands that only ask. Their answers name the erased too, and nothing came of them.
+    private let questions: Set<String>
     /// By the id of who is gone.
     private var erased: [String: Erased] = [:]
     /// The times of those that were later, and that of each by its message.
     private var times: Set<Int64> = []
     private var messages: [String: Int64] = [:]
+
+    /// - Parameter questions: types of commands that only ask.
+    init(questions: Set<String> = []) { self.questions = questions }
 
     /// Takes in what the service told once; events before replies.
     mutating func note(_ message: CloudEvent<JSONView>, at time: Int64) {
@@ -35,7 +40,9 @@ struct LaterTimes {
         case ProfileErased.type:
             note((try? WireJSONDecoder().decode(ProfileErased.self, from: data))?.mpid.description, message, at: time)
         case ReceivedReply.type where !erased.isEmpty:
-            guard let reply = ReceivedReply(data.value), reply.status == .succeeded else { return }
+            guard let reply = ReceivedReply(data.value), reply.status == .succeeded,
+                !questions.contains(reply.commandType), reply.result?["isErased"] != true
+            else { return }
             see(reply.result?["userId"]?.stringValue, at: time)
             see(reply.result?["mpid"]?.stringValue, at: time)
         default: break

@@ -81,8 +81,9 @@ package struct LoopStart {
             return nil
         }
         tell(Service.self, configuration, database, watch, logger)
+        let questions = Set(Service.inputs.filter { $0.asksAbout != nil }.map(\.type))
         let past = PastDecisions(
-            service: Service.name, configuration: configuration,
+            service: Service.name, questions: questions, configuration: configuration,
             authenticator: configuration.authenticator(for: apps.apps), database: database, health: health,
             signals: signals, logger: logger)
         let later = try past.prepare(retrying: isForOthersToMend)

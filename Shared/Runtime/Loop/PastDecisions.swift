@@ -10,6 +10,8 @@ import WireJSON
 /// commands that were decided in another order than they were logged come to what they came to then (``Replay``).
 struct PastDecisions {
     let service: String
+    /// The types of its commands that only ask.
+    let questions: Set<String>
     let configuration: ServiceConfiguration
     let authenticator: Authenticator
     let database: any SQLDatabase
@@ -47,7 +49,7 @@ struct PastDecisions {
         defer { admin.close(timeout: .seconds(1)) }
         let topics = configuration.topics
         let told = try admin.existingTopics(timeout: .seconds(10))
-        var later = LaterTimes()
+        var later = LaterTimes(questions: questions)
         var kept = 0
         var word = Ticker(every: .seconds(10), from: .now)
         for topics in [
@@ -109,8 +111,10 @@ struct PastDecisions {
             else { continue }
             later.note(message, at: time)
             let decisions = (try? Self.decisions(in: message)) ?? [message.attributes.id]
+            let reply = Self.reply(in: message)
+            let rejection = reply.flatMap { $0.status == .rejected ? $0.rejection.description : nil }
             rows += decisions.map {
-                DecisionTimes.Row(message: $0, decidedAt: time, rejection: Self.rejection(in: message))
+                DecisionTimes.Row(message: $0, decidedAt: time, rejection: rejection, digest: reply?.commandDigest)
             }
         }
         guard !rows.isEmpty else { return 0 }
@@ -118,11 +122,8 @@ struct PastDecisions {
         return rows.count
     }
 
-    private static func rejection(in message: CloudEvent<JSONView>) -> String? {
-        guard message.attributes.type == ReceivedReply.type, let reply = ReceivedReply(message.data.value),
-            reply.status == .rejected
-        else { return nil }
-        return reply.rejection.description
+    private static func reply(in message: CloudEvent<JSONView>) -> ReceivedReply? {
+        message.attributes.type == ReceivedReply.type ? ReceivedReply(message.data.value) : nil
     }
 
     private static func decisions(in message: CloudEvent<JSONView>) throws -> [String]? {

@@ -132,6 +132,13 @@ struct PastTimes {
         return found
     }
 
+    /// Whether its id was another one's once: what was answered under it said something else. It was refused, whichever of
+    /// the two a replay comes to first.
+    func isReused(_ command: AcceptedCommand<some Sendable>) -> Bool {
+        guard isPast(command.record), let key = command.keyOnce, let told = decided[key]?.digest else { return false }
+        return told != CommandDigest.text(command.digest)
+    }
+
     /// Why a command was refused once, which is carried out now: what it was refused for was another replica's, perhaps, or
     /// is allowed by now. It changed nothing then, and what came later was decided without it.
     func rejection(of record: KafkaRecord, _ key: CommandKey, now outcome: Outcome) -> Rejection? {

@@ -254,14 +254,16 @@ package final class ServiceLoop<Service: CommandService> {
     /// When records of the past were decided once, in milliseconds; `nil` of those of which nothing tells.
     private func decisionTimes(_ records: [KafkaRecord]) -> [Int64?] {
         guard !records.isEmpty else { return [] }
-        let keys = records.map { read($0).accepted?.keyOnce }
-        let times = persist { try database.transaction { try pastTimes.find(keys.compactMap(\.self), in: $0) } }
-        let found = keys.map { key in key.flatMap { times?[$0]?.decidedAt } }
-        for place in records.indices where keys[place] != nil && found[place] == nil && pastTimes.isPast(records[place])
-        {
-            housekeeping.untold += 1
+        let commands = records.map { read($0).accepted }
+        let keys = commands.compactMap { $0?.keyOnce }
+        var past = pastTimes
+        past.decided = persist { try database.transaction { try pastTimes.find(keys, in: $0) } } ?? [:]
+        return commands.map { command in
+            guard let command, let key = command.keyOnce, !past.isReused(command) else { return nil }
+            let time = past.decided[key]?.decidedAt
+            if time == nil, past.isPast(command.record) { housekeeping.untold += 1 }
+            return time
         }
-        return found
     }
 
     private func halve(_ records: [KafkaRecord]) {

@@ -15,11 +15,14 @@ public enum DecisionTimes {
         public var decidedAt: Int64
         /// Of a reply, why the command was refused (`Rejection.description`).
         public var rejection: String?
+        /// Of a reply, the digest of the command that it answers.
+        public var digest: String?
 
-        public init(message: String, decidedAt: Int64, rejection: String? = nil) {
+        public init(message: String, decidedAt: Int64, rejection: String? = nil, digest: String? = nil) {
             self.message = message
             self.decidedAt = decidedAt
             self.rejection = rejection
+            self.digest = digest
         }
     }
 
@@ -28,15 +31,18 @@ public enum DecisionTimes {
         /// In milliseconds since 1970.
         public var decidedAt: Int64
         public var rejection: String?
+        /// What the command said: another one under its id was refused.
+        public var digest: String?
 
-        public init(decidedAt: Int64, rejection: String? = nil) {
+        public init(decidedAt: Int64, rejection: String? = nil, digest: String? = nil) {
             self.decidedAt = decidedAt
             self.rejection = rejection
+            self.digest = digest
         }
     }
 
-    /// How many of a command's messages are looked for: the reply of one that was refused stands behind few events.
-    private static let messagesLookedFor = 4
+    /// How many of a command's messages are looked for: its reply stands behind its events.
+    private static let messagesLookedFor = 8
 
     /// Of several times of a message the first one stands: a later one is another replay's, which may have told something
     /// else under its id, in another partition.
@@ -46,7 +52,9 @@ public enum DecisionTimes {
         try transaction.send(insert, count: rows.count) { (index, binder) throws(StorageError) in
             try binder.bind(rows[index].message)
             try binder.bind(rows[index].decidedAt)
-            if let rejection = rows[index].rejection { try binder.bind(rejection) } else { try binder.bindNull() }
+            for text in [rows[index].rejection, rows[index].digest] {
+                if let text { try binder.bind(text) } else { try binder.bindNull() }
+            }
         }
     }
 
@@ -56,13 +64,14 @@ public enum DecisionTimes {
     ) throws(StorageError) -> [CommandKey: Found] {
         let asked = Set(commands).flatMap { key in (0..<messagesLookedFor).map { (key: key, index: $0) } }
         let rows = try transaction.queryEach(
-            "SELECT decided_at, rejection FROM decision_times WHERE message = $1",
+            "SELECT decided_at, rejection, digest FROM decision_times WHERE message = $1",
             asked.map { [.text(DerivedID.message(of: $0.key, index: $0.index))] })
         var found: [CommandKey: Found] = [:]
         for (asked, rows) in zip(asked, rows) {
             guard let row = rows.first else { continue }
             if asked.index == 0 { found[asked.key] = Found(decidedAt: try row.integer(0)) }
             if let rejection = try row.optionalText(1) { found[asked.key]?.rejection = rejection }
+            if let digest = try row.optionalText(2) { found[asked.key]?.digest = digest }
         }
         return found
     }
@@ -75,14 +84,17 @@ public enum DecisionTimes {
         CREATE TABLE decision_times (
             message TEXT NOT NULL PRIMARY KEY,
             decided_at BIGINT NOT NULL,
-            rejection TEXT
+            rejection TEXT,
+            digest TEXT
         )
         """
 
     private static let insert = SQLRowStatement.insert(
-        into: "decision_times", [("message", .text), ("decided_at", .integer), ("rejection", .text)],
+        into: "decision_times",
+        [("message", .text), ("decided_at", .integer), ("rejection", .text), ("digest", .text)],
         ending: """
-             ON CONFLICT (message) DO UPDATE SET decided_at = excluded.decided_at, rejection = excluded.rejection \
+             ON CONFLICT (message) DO UPDATE SET decided_at = excluded.decided_at, rejection = excluded.rejection, \
+            digest = excluded.digest \
             WHERE excluded.decided_at < decision_times.decided_at
             """)
 }
