@@ -63,7 +63,8 @@ def test_it_is_tried_and_then_done(at: Desk) -> None:
     result = {"mpid": mpid, "isRestricted": True, "userId": user["userId"]}
     assert tried["dryRun"] is True and tried["result"] == result
     assert [event["type"] for event in tried["events"]] == [
-        "identity.sync.user-restriction-changed.v1", "identity.sync.restriction-changed.v1"]
+        "identity.sync.user-restriction-changed.v1", "identity.sync.restriction-changed.v1",
+        "identity.link.install-status-changed.v1"]
     assert profile(at, mpid)["isRestricted"] is False
     assert good(restrict(at, mpid=mpid)) == result == good(restrict(at, mpid=mpid))
     assert profile(at, mpid)["isRestricted"] is True
