@@ -17,10 +17,9 @@ import WireJSON
         let world = world(.conversion, mode)
         let one = try #require(world.identify(["device_application_stamp": "a"])?.mpid)
         let other = try #require(world.identify(["device_application_stamp": "b"], on: "d2")?.mpid)
-        let voucher = world.principal
-        world.principal = Principal(kind: .apiKey("k"), scopes: [.identitySync])
-        let result = try isSource ? alias(one, other, in: world) : alias(other, one, in: world)
-        world.principal = voucher
+        let result = try unvouched(in: world) {
+            try isSource ? alias(one, other, in: world) : alias(other, one, in: world)
+        }
         #expect(world.login(["customerid": "anna", "device_application_stamp": "a"])?.mpid == one)
         world.run(.applyAlias(ApplyAlias(aliasId: result.aliasId, destinationMPID: isSource ? other : one)))
         let isDropped = world.events.contains { ($0.base as? AliasDropped)?.rule == .becameKnown }
@@ -32,14 +31,19 @@ import WireJSON
         let world = world(.conversion, .enforce)
         let one = try #require(world.identify(["device_application_stamp": "a"])?.mpid)
         let other = try #require(world.identify(["device_application_stamp": "b"], on: "d2")?.mpid)
-        let voucher = world.principal
-        world.principal = Principal(kind: .apiKey("k"), scopes: [.identitySync])
-        let result = try alias(one, other, in: world)
-        world.principal = voucher
+        let result = try unvouched(in: world) { try alias(one, other, in: world) }
         #expect(world.login(["customerid": "anna", "device_application_stamp": "a"])?.mpid == one)
         try world.modify(one, "customerid", from: "anna", to: nil)
         world.run(.applyAlias(ApplyAlias(aliasId: result.aliasId, destinationMPID: other)))
         #expect(world.events.contains { ($0.base as? AliasDropped)?.rule == .becameKnown })
+    }
+
+    /// By a key that may not vouch.
+    private func unvouched(in world: World, _ work: () throws -> AliasResult) rethrows -> AliasResult {
+        let voucher = world.principal
+        defer { world.principal = voucher }
+        world.principal = Principal(kind: .apiKey("k"), scopes: [.identitySync])
+        return try work()
     }
 
     private func alias(_ source: MPID, _ destination: MPID, in world: World) throws -> AliasResult {
@@ -93,10 +97,7 @@ import WireJSON
         let world = world(.conversion, .enforce)
         let source = try #require(world.identify(["device_application_stamp": "a"])?.mpid)
         let person = try #require(world.identify(["device_application_stamp": "b"], on: "d2")?.mpid)
-        let voucher = world.principal
-        world.principal = Principal(kind: .apiKey("k"), scopes: [.identitySync])
-        let early = try alias(source, person, in: world)
-        world.principal = voucher
+        let early = try unvouched(in: world) { try alias(source, person, in: world) }
         #expect(world.login(["customerid": "anna", "device_application_stamp": "a"])?.mpid == source)
         #expect(world.login(["customerid": "anna2", "device_application_stamp": "b"], on: "d2")?.mpid == person)
         world.now += 1

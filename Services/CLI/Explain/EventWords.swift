@@ -208,7 +208,8 @@ struct EventWords {
         return between.map { "\($0.other) (\($0.identities.joined(separator: ", ")))" }
     }
 
-    private static func words(of identity: JSONValue?) -> String {
+    /// The type and the value.
+    static func words(of identity: JSONValue?) -> String {
         "\(identity?["type"]?.stringValue ?? "?") \(identity?["value"]?.stringValue ?? "?")"
     }
 

@@ -53,9 +53,7 @@ enum FactLines {
     }
 
     private static func identities(_ profile: JSONValue) -> String {
-        let list = (profile["identities"]?.arrayValue ?? []).map {
-            "\($0["type"]?.stringValue ?? "?") \($0["value"]?.stringValue ?? "?")"
-        }
+        let list = (profile["identities"]?.arrayValue ?? []).map(EventWords.words)
         return list.isEmpty ? "no identities" : list.joined(separator: ", ")
     }
 

@@ -42,8 +42,7 @@ struct BatchDecider<Service: CommandService> {
 
     private func withoutReuse(_ inbound: Inbound<Service.Command>) -> Inbound<Service.Command> {
         guard let command = inbound.accepted, command.isCommand, pastTimes.isReused(command) else { return inbound }
-        return .refused(
-            Refusal(record: command.record, answer: Refusal.Answer(command, Rejection(.idReused))))
+        return .refused(reuse(by: command))
     }
 
     private func decideAll(
@@ -331,14 +330,18 @@ struct BatchDecider<Service: CommandService> {
     }
 
     /// Another one under an id that is taken.
-    private func entry(reusedBy command: Command, _ now: Timestamp) throws -> Entry {
+    private func reuse(by command: Command) -> Refusal {
         var refusal = Refusal(record: command.record, answer: Refusal.Answer(command, Rejection(.idReused)))
         if refusal.answer == nil {
             refusal.deadLetter = .init(
                 reason: ReasonCode.idReused.rawValue, step: .decide,
                 detail: "an event with this source and id but other content was read before")
         }
-        let entry = try entry(refusal, now)
+        return refusal
+    }
+
+    private func entry(reusedBy command: Command, _ now: Timestamp) throws -> Entry {
+        let entry = try entry(reuse(by: command), now)
         entry.type = command.attributes.type
         return entry
     }
