@@ -19,12 +19,16 @@ extension LinkService {
         var subject = FactsSubject()
         let named = Scoped(app: app.id, id: ExternalID(id))
         let people = try store.persons(userIDs: [UserID(id)]) + store.persons([named])
+        let erasures = try store.erasures(of: Set(people.filter(\.isErased).map(\.userID)))
         for person in people where person.app == app.id {
+            let certificate = erasures.first { $0.userID == person.userID }?.certificate
             subject.add(
                 "user",
                 [
                     "userId": .string(person.userID.text), "externalId": person.externalID.map { .string($0.text) },
                     "isErased": person.isErased ? true : nil,
+                    "erasedAt": certificate.map { .string($0.erasedAt.rfc3339) },
+                    "completedAt": certificate?.completedAt.map { .string($0.rfc3339) },
                     "isRestricted": person.isRestricted ? true : nil,
                 ], person.lastDecision)
             for install in try store.allInstalls(of: [person.userID]).sorted(by: { $0.id < $1.id }) {

@@ -36,7 +36,7 @@ public struct LinkService: CommandService {
 
     public init() {}
 
-    public func ids(in command: LinkCommand) -> [String] {
+    public func ids(in command: LinkCommand, of app: AppID, _ state: LinkState) -> [String] {
         [
             command.installID?.text, command.userID?.text, command.externalID?.text, command.formerExternalID?.text,
         ].compactMap(\.self)

@@ -59,23 +59,6 @@ extension DeviceRecord.SeenUser: NumberTuple {
     }
 }
 
-/// Who may not have an identity of another profile, and which one.
-struct BarredPair: NumberTuple {
-    static var numberCount: Int { 2 }
-
-    var mpid: MPID
-    var other: MPID
-
-    func number(_ place: Int) -> Int64 { place == 0 ? mpid.value : other.value }
-
-    init(mpid: MPID, other: MPID) { (self.mpid, self.other) = (mpid, other) }
-
-    init?(_ numbers: [Int64]) {
-        guard let mpid = MPID(numbers[0]), let other = MPID(numbers[1]) else { return nil }
-        self.init(mpid: mpid, other: other)
-    }
-}
-
 /// A list of numbers as `1:2:3,4:5:6`: short, and readable in a database's own shell.
 enum NumberList {
     static func text<Element: NumberTuple>(_ list: [Element]) -> String {

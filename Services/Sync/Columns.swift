@@ -33,31 +33,59 @@ extension Profile: SQLKeyedRecord {
             mark = nil
         }
         try formerName(columns)
-        try columns.column("aliased_since", &aliasedSince)
-        try columns.numbers("alias_windows", &aliasWindows)
-        try columns.column("alias_sources", &aliasSources)
-        try columns.numbers("aliased_from", &aliasedFrom)
-        try columns.numbers("aliased_into", &aliasedInto)
+        try aliases(columns)
         try columns.column("growth", &growth)
         try barriers(columns)
-        try columns.column("is_restricted", &isRestricted)
-        try columns.column("restriction_told_at", &restrictionToldAt)
+        try restriction(columns)
         try columns.lastDecision(&lastDecision)
         try columns.column("is_erased", &isErased)
     }
 }
 
 extension Profile {
-    private mutating func barriers(_ columns: SQLColumns) throws(StorageError) {
-        var identities = barriers.map(\.identity)
-        var pairs = barriers.map { BarredPair(mpid: $0.mpid, other: $0.other) }
-        try columns.identities("barred_identities", &identities)
-        try columns.numbers("barred_pairs", &pairs)
-        guard columns.areRead else { return }
-        guard identities.count == pairs.count else {
-            throw StorageError(kind: .invalid, message: "column barred_pairs holds not one pair for each identity")
+    /// What few profiles have, `NULL` where there is nothing: lists of numbers, with a semicolon between them.
+    private mutating func aliases(_ columns: SQLColumns) throws(StorageError) {
+        var text: String?
+        if columns.areWritten, isAliased {
+            text = [
+                NumberList.text([Int64(aliasSources)]), NumberList.text([aliasedSince].compactMap(\.self)),
+                NumberList.text(aliasWindows), NumberList.text(aliasedFrom), NumberList.text(aliasedInto),
+            ].joined(separator: ";")
         }
-        barriers = zip(identities, pairs).map { Barrier($0, from: $1.mpid, for: $1.other) }
+        try columns.column("aliases", &text)
+        guard columns.areRead, let text else { return }
+        let lists = text.split(separator: ";", omittingEmptySubsequences: false).map(String.init)
+        guard lists.count == 5, let sources: [Int64] = NumberList.read(lists[0]), sources.count == 1,
+            let since: [Int64] = NumberList.read(lists[1]), since.count <= 1,
+            let windows: [ClosedRange<Int64>] = NumberList.read(lists[2]),
+            let from: [MPID] = NumberList.read(lists[3]), let into: [MPID] = NumberList.read(lists[4])
+        else { throw StorageError(kind: .invalid, message: "column aliases holds lists of numbers that are damaged") }
+        (aliasSources, aliasedSince) = (Int(sources[0]), since.first)
+        (aliasWindows, aliasedFrom, aliasedInto) = (windows, from, into)
+    }
+
+    private mutating func barriers(_ columns: SQLColumns) throws(StorageError) {
+        var some = barriers.isEmpty ? nil : barriers
+        try columns.json("barriers", &some)
+        if columns.areRead { barriers = some ?? [] }
+    }
+
+    private var isAliased: Bool {
+        aliasSources > 0 || aliasedSince != nil || !aliasWindows.isEmpty || !aliasedFrom.isEmpty || !aliasedInto.isEmpty
+    }
+
+    /// `NULL` where it was never told: `0,170`, say, where it is not restricted and that was told at 170.
+    private mutating func restriction(_ columns: SQLColumns) throws(StorageError) {
+        var text: String?
+        if columns.areWritten, isRestricted || restrictionToldAt != nil {
+            text = NumberList.text([isRestricted ? 1 : 0] + [restrictionToldAt].compactMap(\.self))
+        }
+        try columns.column("restriction", &text)
+        guard columns.areRead, let text else { return }
+        guard let numbers: [Int64] = NumberList.read(text), 1...2 ~= numbers.count, 0...1 ~= numbers[0] else {
+            throw StorageError(kind: .invalid, message: "column restriction holds numbers that are damaged")
+        }
+        (isRestricted, restrictionToldAt) = (numbers[0] == 1, numbers.count == 2 ? numbers[1] : nil)
     }
 
     private mutating func formerName(_ columns: SQLColumns) throws(StorageError) {

@@ -57,7 +57,7 @@ public struct SyncService: CommandService {
         event is UserRestrictionChanged ? ["link"] : []
     }
 
-    public func ids(in command: SyncCommand) -> [String] {
+    public func ids(in command: SyncCommand, of app: AppID, _ state: SyncState) -> [String] {
         (command.deviceID.map { [$0.text] } ?? []) + command.mpids.map(\.description)
             + command.identities.map(\.value.text)
     }

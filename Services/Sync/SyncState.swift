@@ -178,10 +178,8 @@ public struct SyncStore {
                   app TEXT NOT NULL, mpid BIGINT NOT NULL, identities TEXT NOT NULL, first_seen BIGINT NOT NULL,
                   last_seen BIGINT NOT NULL, given_at TEXT NOT NULL, is_orphaned BIGINT NOT NULL,
                   is_erased BIGINT NOT NULL, name TEXT, user_id TEXT, link_external_id TEXT, linked_at BIGINT,
-                  link_mpid BIGINT, former_name TEXT, former_since BIGINT, former_until BIGINT, aliased_since BIGINT,
-                  alias_windows TEXT NOT NULL, alias_sources BIGINT NOT NULL, aliased_from TEXT NOT NULL,
-                  aliased_into TEXT NOT NULL, barred_identities TEXT NOT NULL, barred_pairs TEXT NOT NULL,
-                  growth BIGINT NOT NULL, is_restricted BIGINT NOT NULL, restriction_told_at BIGINT,
+                  link_mpid BIGINT, former_name TEXT, former_since BIGINT, former_until BIGINT, aliases TEXT,
+                  growth BIGINT NOT NULL, barriers TEXT, restriction TEXT,
                   last_decision BIGINT NOT NULL DEFAULT 0, PRIMARY KEY (app, mpid))
                 """,
                 "CREATE INDEX profiles_of_user ON profiles (app, user_id) WHERE user_id IS NOT NULL",

@@ -36,9 +36,10 @@ public struct UserService: CommandService {
 
     public init() {}
 
-    public func ids(in command: UserCommand) -> [String] {
+    public func ids(in command: UserCommand, of app: AppID, _ state: UserState) -> [String] {
         var ids = [command.installID?.text, command.userID?.text].compactMap(\.self)
         if case .requestAuthCode(let request) = command { ids.append(request.externalId.text) }
+        if let code = command.digest.flatMap(state.code), code.app == app { ids.append(code.externalID.text) }
         return ids
     }
 

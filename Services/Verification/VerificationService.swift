@@ -36,7 +36,7 @@ public struct VerificationService: CommandService {
 
     public init(counterShard: Int64 = .random(in: 0..<1024)) { self.counterShard = counterShard }
 
-    public func ids(in command: VerificationCommand) -> [String] {
+    public func ids(in command: VerificationCommand, of app: AppID, _ state: SessionState) -> [String] {
         (command.deviceID.map { [$0.text] } ?? []) + command.mpids.map(\.description)
     }
 

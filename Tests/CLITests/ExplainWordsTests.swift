@@ -160,6 +160,18 @@ import WireJSON
             ),
             ("user", ["kind": "user", "userId": "u1", "isErased": true], "user: user u1 is erased"),
             ("link", ["kind": "user", "userId": "u1", "isErased": true], "link: user u1 is erased"),
+            (
+                "link",
+                ["kind": "user", "userId": "u1", "isErased": true, "erasedAt": "2026-11-28T05:34:10.143Z"],
+                "link: user u1 is erased since 2026-11-28T05:34:10.143Z, and not yet in all services"
+            ),
+            (
+                "link",
+                [
+                    "kind": "user", "userId": "u1", "isErased": true, "erasedAt": "2026-11-28T05:34:10.143Z",
+                    "completedAt": "2026-11-28T05:34:10.214Z",
+                ], "link: user u1 is erased since 2026-11-28T05:34:10.143Z, in all services at 2026-11-28T05:34:10.214Z"
+            ),
             ("link", ["kind": "user", "userId": "u1"], "link: user u1 is unlinked"),
             (
                 "link", ["kind": "hold", "externalId": "lnida", "userId": "u1", "until": "2026-12-28T05:33:58.375Z"],

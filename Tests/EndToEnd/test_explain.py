@@ -136,6 +136,40 @@ def test_refusals_are_told(story: Story) -> None:
         assert "link.request  rejected INSTALL_NOT_FOUND" in story.explain(id, "fromlinks", "--verbose").stdout
 
 
+def test_a_code_that_was_used_is_told_of_whose_it_was(story: Story) -> None:
+    """Whoever tries it names nobody: the code does."""
+    code = story.deployment.bus.ask(c.request_code(story.customer, app="fromlinks"))["result"]["authenticationCode"]
+    first, second = fresh("first"), fresh("second")
+    story.deployment.bus.settle(c.create(first, app="fromlinks", authCode=code))
+    refused = story.deployment.bus.ask(c.create(second, app="fromlinks", authCode=code))
+    assert refused["reason"] == "AUTH_CODE_USED"
+    for id in (second, story.customer):
+        assert "creation of a user: refused, AUTH_CODE_USED" in story.explain(id).stdout
+
+
+def test_a_device_that_somebody_else_has_now(story: Story) -> None:
+    """Whoever was there hears to whom it went; how they live is not told."""
+    bus, device = story.deployment.bus, fresh("device")
+    before, after, elsewhere = fresh("before@x.io"), fresh("after@x.io"), fresh("elsewhere")
+    gone = bus.ask(c.sync("login", device, {"email": before}, "fromlinks"))["result"]["mpid"]
+    bus.ask(c.sync("login", elsewhere, {"email": after}, "fromlinks"))
+    there = bus.ask(c.sync("login", device, {"email": after}, "fromlinks"))["result"]["mpid"]
+    answer = story.explain(before).stdout
+    assert f"sync: device {device} has current user {there}; seen there: {there}, {gone}\n" in answer
+    assert f"device {device} has profile {there}, logged in; before that it had {gone}\n" in answer
+    assert elsewhere not in answer
+
+
+def test_an_erasure_is_told_until_all_have_done_it(story: Story) -> None:
+    bus, install, customer = story.deployment.bus, fresh("install"), fresh("customer")
+    bus.ask(c.register(install, app="fromlinks"))
+    user = bus.ask(c.request(install, customer, app="fromlinks"))["result"]["userId"]
+    erased = bus.settle(c.erase(user, app="fromlinks"))["result"]
+    for id in (user, customer):
+        wanted = f"link: user {user} is erased since {erased['erasedAt']}, in all services at {erased['completedAt']}\n"
+        assert wanted in story.explain(id).stdout
+
+
 def test_for_programs_and_for_engineers(story: Story) -> None:
     lines = [json.loads(line) for line in story.explain(story.mpid, "fromlinks", "--json").stdout.splitlines()]
     rows = [line["row"] for line in lines if line["kind"] == "row"]

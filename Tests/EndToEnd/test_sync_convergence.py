@@ -20,7 +20,7 @@ from identitybus_testkit import inbox
 from identitybus_testkit.commands import Command
 from identitybus_testkit.databases import Database
 from identitybus_testkit.deployment import Deployment
-from identitybus_testkit.waiting import until
+from identitybus_testkit.waiting import Deadline, until
 from sync_oracle import LOGIN, PRIORITY, UNIQUE, Identity, Oracle, Told
 
 pytestmark = pytest.mark.chaos
@@ -86,6 +86,7 @@ def test_replicas_come_to_a_serial_order(
     until(lambda: len(workers(deployment)) >= 2, 60, "two replicas that have partitions of the commands")
     # A batch writes all its rows at once: what tells them apart is the order in which they are numbered.
     deployment.database.execute("ALTER TABLE inbox_1 ADD COLUMN place BIGSERIAL", service="sync")
+    deployment.database.execute("GRANT USAGE ON SEQUENCE inbox_1_place_seq TO PUBLIC", service="sync")
     commands = Commands(deployment, chance)
     next_kill = COMMANDS // (kills + 1)
     for number in range(COMMANDS):
@@ -93,7 +94,9 @@ def test_replicas_come_to_a_serial_order(
         commands.sent.append(command)
         value, headers = bus.signed(command)
         bus.produce(value, headers, command.key, lambda *place: None)
+        deadline = Deadline(240)
         while number - bus.collector.answered > 400:
+            assert deadline.left, f"{number - bus.collector.answered} answers are missing"
             bus.poll(0.01)
         if kills and number and number % next_kill == 0:
             victim = chance.choice(replicas)

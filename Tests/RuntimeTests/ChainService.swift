@@ -95,7 +95,9 @@ struct ChainService: CommandService {
         if case .facts(let query) = command { query } else { nil }
     }
 
-    func ids(in command: Command) -> [String] {
+    func ids(in command: Command, of app: AppID, _ state: State) -> [String] { Self.keys(of: command) }
+
+    private static func keys(of command: Command) -> [String] {
         if case .change(let change) = command { change.keys } else { [] }
     }
 
@@ -109,7 +111,7 @@ struct ChainService: CommandService {
 
     func load(_ commands: [(Command, DecisionContext)], in transaction: any SQLTransaction) throws -> State {
         var state = State()
-        let keys = Set(commands.flatMap { ids(in: $0.0) }.map { InstallID($0) })
+        let keys = Set(commands.flatMap { Self.keys(of: $0.0) }.map { InstallID($0) })
         try Item.table.find(keys, in: transaction).forEach { state.items.load($0) }
         return state
     }

@@ -63,9 +63,8 @@ enum StoredProfiles {
         try transaction.executeEach(
             """
             INSERT INTO profiles (app, mpid, identities, first_seen, last_seen, given_at, is_orphaned, is_erased,
-            alias_windows, alias_sources, aliased_from, aliased_into, barred_identities, barred_pairs,
-            growth, is_restricted)
-            VALUES ($1, $2, $3, $4, $4, $5, 0, 0, '', 0, '', '', '[]', '', 0, 0)
+            growth)
+            VALUES ($1, $2, $3, $4, $4, $5, 0, 0, 0)
             """,
             try profiles.sorted { $0.mpid < $1.mpid }.map { profile in
                 let text = String(decoding: try WireJSONEncoder().encode(profile.identities), as: UTF8.self)

@@ -23,7 +23,7 @@ enum FactLines {
                     + (value["inactiveBecause"] == "restricted" ? ", and not to be used: the user is restricted" : "")
             case ("link", "user"):
                 value["isErased"] == true
-                    ? "user \(member("userId")) is erased"
+                    ? "user \(member("userId")) is erased" + erasure(value)
                     : "user \(member("userId")) "
                         + (value["externalId"]?.stringValue.map { "has external id \($0)" } ?? "is unlinked")
                         + mark("isRestricted", "restricted")
@@ -50,6 +50,13 @@ enum FactLines {
             default: RecordLine().pairs(value)
             }
         return "\(row.service): \(text)"
+    }
+
+    /// When it was, and how far it is.
+    private static func erasure(_ user: JSONValue) -> String {
+        guard let start = user["erasedAt"]?.stringValue else { return "" }
+        let end = user["completedAt"]?.stringValue.map { ", in all services at \($0)" }
+        return " since \(start)" + (end ?? ", and not yet in all services")
     }
 
     private static func identities(_ profile: JSONValue) -> String {

@@ -5,7 +5,8 @@ import Supervision
 import WireJSON
 
 /// Finds what the services hold about an id, and goes on from what it finds: install, person, external id, customer id,
-/// profile, device.
+/// profile, device. It asks about the devices and installs that the person had before too, and about who was erased, and goes on
+/// to nobody from there.
 struct IdentityWalk {
     /// What a service says of one thing.
     struct Row: Hashable {
@@ -42,47 +43,63 @@ struct IdentityWalk {
     mutating func start(from id: String, source: SourceID?, _ inquiry: Inquiry) throws {
         var next = [id]
         asked = [id]
-        while !next.isEmpty {
-            var questions = next.flatMap { id in
-                serviceNames.filter { !silent.contains($0) }.map {
-                    Asked(service: $0, query: FactsQuery(id: id, source: source))
-                }
-            }
-            var ids: [String] = []
-            var pages = 0
-            while !questions.isEmpty {
-                let answers = try inquiry.ask(questions.map(\.question))
-                pages += 1
-                var more: [Asked] = []
-                for asked in questions {
-                    guard let reply = answers[asked.question] else {
-                        silent.insert(asked.service)
-                        continue
-                    }
-                    guard reply.status == .succeeded, reply.result != nil else {
-                        throw Inquiry.refusal(reply, of: asked.question)
-                    }
-                    guard let answer = reply.result(as: FactsResult.self) else { continue }
-                    ids += take(answer, of: asked.service)
-                    guard let page = answer.next else { continue }
-                    // A page has a hundred.
-                    if pages * 100 < limit {
-                        var asked = asked
-                        asked.query.page = page
-                        more.append(asked)
-                    } else {
-                        hasMore = true
-                    }
-                }
-                questions = more
-            }
-            next = []
-            for id in ids where asked.count < Self.mostIDs && asked.insert(id).inserted { next.append(id) }
-        }
+        while !next.isEmpty { next = unasked(try ask(next, source, inquiry)) }
+        // Where the person was, and somebody else may be now: how they were moved away from there is decided about it.
+        _ = try ask(unasked(found.values.flatMap(\.events).flatMap(Self.ends)), source, inquiry)
         let all = found.values.sorted(by: Self.isBefore)
         decisions = all.suffix(limit)
         hasMore = hasMore || all.count > limit
         rows.sort { FactLines.text($0) < FactLines.text($1) }
+    }
+
+    private mutating func unasked(_ ids: [String]) -> [String] {
+        var next: [String] = []
+        for id in ids where asked.count < Self.mostIDs && asked.insert(id).inserted { next.append(id) }
+        return next
+    }
+
+    /// - Returns: the ids that the rows name which the services have of these.
+    private mutating func ask(_ about: [String], _ source: SourceID?, _ inquiry: Inquiry) throws -> [String] {
+        var questions = about.flatMap { id in
+            serviceNames.filter { !silent.contains($0) }.map {
+                Asked(service: $0, query: FactsQuery(id: id, source: source))
+            }
+        }
+        var ids: [String] = []
+        var pages = 0
+        while !questions.isEmpty {
+            let answers = try inquiry.ask(questions.map(\.question))
+            pages += 1
+            var more: [Asked] = []
+            for asked in questions {
+                guard let reply = answers[asked.question] else {
+                    silent.insert(asked.service)
+                    continue
+                }
+                guard reply.status == .succeeded, reply.result != nil else {
+                    throw Inquiry.refusal(reply, of: asked.question)
+                }
+                guard let answer = reply.result(as: FactsResult.self) else { continue }
+                ids += take(answer, of: asked.service)
+                guard let page = answer.next else { continue }
+                // A page has a hundred.
+                if pages * 100 < limit {
+                    var asked = asked
+                    asked.query.page = page
+                    more.append(asked)
+                } else {
+                    hasMore = true
+                }
+            }
+            questions = more
+        }
+        return ids
+    }
+
+    /// The device or the install that an event is about, and who was erased.
+    private static func ends(_ event: Fact.Told) -> [String] {
+        let isErasure = event.type == UserErased.type
+        return (isErasure ? ["userId"] : ["deviceId", "installId"]).compactMap { event.data[$0]?.stringValue }
     }
 
     /// - Returns: the ids that the rows name.

@@ -149,7 +149,7 @@ struct BatchDecider<Service: CommandService> {
                 state.chain(change, &chain)
                 state.apply(change)
             }
-            if chain.isEmpty { mention(command, decision, &chain) }
+            if chain.isEmpty { mention(command, decision, state, &chain) }
             chains.note(chain, at: place, of: command.key.app)
             return decision
         }
@@ -157,14 +157,17 @@ struct BatchDecider<Service: CommandService> {
 
     /// A refusal changes nothing: it is found from what the command names, whether that is known or not. Of a question
     /// about a person nothing is told: whoever asks for an id that nobody has would make it known.
-    private func mention(_ command: Command, _ decision: Decided, _ chain: inout DecisionChain) {
+    private func mention(
+        _ command: Command, _ decision: Decided, _ state: Service.State, _ chain: inout DecisionChain
+    ) {
         switch decision.outcome {
         case .rejected, .expired: break
         case .succeeded, .pending, .begun, .noted: return
         }
         guard command.isCommand, command.asksAbout == nil else { return }
         if let subject = command.attributes.subject { chain.mention(subject) }
-        if case .success(let body) = command.body { service.ids(in: body).forEach { chain.mention($0) } }
+        guard case .success(let body) = command.body else { return }
+        service.ids(in: body, of: command.key.app, state).forEach { chain.mention($0) }
     }
 
     func decide(

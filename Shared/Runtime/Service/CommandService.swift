@@ -41,9 +41,9 @@ public protocol CommandService: Sendable {
     func load(_ commands: [(Command, DecisionContext)], in transaction: any SQLTransaction) throws -> State
     /// Decides one command. Changes are applied and saved whatever the outcome.
     func decide(_ command: Command, _ state: State, _ context: DecisionContext) -> Decision<State.Change>
-    /// What a command names: installs, people, devices, identity values. A refusal is found by them (docs/loop.md "The
-    /// chain").
-    func ids(in command: Command) -> [String]
+    /// What a command names: installs, people, devices, identity values, and whom it names by something that tells
+    /// nothing, such as a code. A refusal is found by them (docs/loop.md "The chain").
+    func ids(in command: Command, of app: AppID, _ state: State) -> [String]
     /// The services to which this event is news that they tell others of: a dry run has them try it. Few events are.
     static func listeners(to event: any EventMessage) -> [String]
     /// What the command asks about an id, when it is the service's ``Contracts/ReadFacts``.
@@ -77,7 +77,7 @@ extension CommandService {
         nil
     }
 
-    public func ids(in command: Command) -> [String] { [] }
+    public func ids(in command: Command, of app: AppID, _ state: State) -> [String] { [] }
     public static func listeners(to event: any EventMessage) -> [String] { [] }
     public static func question(_ command: Command) -> FactsQuery? { nil }
     public func facts(

@@ -182,6 +182,20 @@ public final class SQLColumns {
         }
     }
 
+    /// The same, `NULL` where there is none.
+    public func json<Value: Codable>(
+        _ name: StaticString, _ value: inout Value?, _ role: Role = .latest
+    ) throws(StorageError) {
+        if let binder {
+            if var present = value { try json(name, &present, role) } else { try binder.bindNull() }
+        } else if let cursor {
+            let place = nextPlace()
+            value = try cursor.isNull(place) ? nil : json(Value.self, from: cursor.text(place), in: name)
+        } else {
+            describe(name, role)
+        }
+    }
+
     /// Reads the JSON that stands in a column.
     public func json<Value: Decodable>(
         _ type: Value.Type, from text: String, in name: StaticString
