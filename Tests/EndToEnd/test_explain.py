@@ -162,12 +162,12 @@ def test_a_device_that_somebody_else_has_now(story: Story) -> None:
 
 def test_an_erasure_is_told_until_all_have_done_it(story: Story) -> None:
     bus, install, customer = story.deployment.bus, fresh("install"), fresh("customer")
-    bus.ask(c.register(install, app="fromlinks"))
-    user = bus.ask(c.request(install, customer, app="fromlinks"))["result"]["userId"]
-    erased = bus.settle(c.erase(user, app="fromlinks"))["result"]
+    bus.ask(c.register(install))
+    user = bus.ask(c.request(install, customer))["result"]["userId"]
+    erased = bus.settle(c.erase(user))["result"]
     for id in (user, customer):
         wanted = f"link: user {user} is erased since {erased['erasedAt']}, in all services at {erased['completedAt']}\n"
-        assert wanted in story.explain(id).stdout
+        assert wanted in story.explain(id, "demo").stdout
 
 
 def test_for_programs_and_for_engineers(story: Story) -> None:

@@ -60,7 +60,8 @@ extension ServiceStore where Service == SyncService {
             let said = try transaction.query(profiles).flatMap { row in
                 try texts(row.text(0)) + (1...4).compactMap { try row.optionalText($0) }
             }
-            let barred = try transaction.query("SELECT barriers FROM profiles WHERE barriers IS NOT NULL").flatMap { row in
+            let barriers = "SELECT barriers FROM profiles WHERE barriers IS NOT NULL"
+            let barred = try transaction.query(barriers).flatMap { row in
                 try WireJSONDecoder().decode([Barrier].self, from: Array(row.text(0).utf8)).map(\.identity.value.text)
             }
             let devices = try transaction.query("SELECT identities FROM devices")

@@ -40,10 +40,12 @@ final class StatisticsReporter {
         guard let document = try? JSONDecoder().decode(ClientStatistics.self, from: Data(json)) else { return }
         set(KafkaMetric.replyQueue, client, Double(document.replyQueue))
         set(KafkaMetric.queuedMessages, client, Double(document.queuedMessages))
-        for broker in document.brokers.values where broker.nodeid >= 0 && broker.rtt.cnt > 0 {
+        for broker in document.brokers.values where broker.nodeid >= 0 {
             for (percentile, value) in [("95", broker.rtt.p95), ("99", broker.rtt.p99)] {
                 let labels = client + [("broker", String(broker.nodeid)), ("percentile", percentile)]
-                set(KafkaMetric.brokerRoundTrip, labels, Double(value) / 1_000_000)
+                // Who answered nothing in the last interval took no time that could be told.
+                let seconds = broker.rtt.cnt > 0 ? Double(value) / 1_000_000 : nil
+                set(KafkaMetric.brokerRoundTrip, labels, seconds)
             }
         }
         if let group, let state = document.group { report(state, of: group) }
@@ -73,8 +75,13 @@ final class StatisticsReporter {
         set(KafkaMetric.rebalance, labels, lasts)
     }
 
-    private func set(_ name: String, _ labels: Labels, _ value: Double) {
+    /// - Parameter value: `nil` takes the gauge back.
+    private func set(_ name: String, _ labels: Labels, _ value: Double?) {
         let id = name + labels.map { "|\($0.1)" }.joined()
+        guard let value else {
+            gauges.removeValue(forKey: id)?.destroy()
+            return
+        }
         let gauge = gauges[id] ?? Gauge(label: name, dimensions: labels, factory: factory)
         gauges[id] = gauge
         gauge.record(value)

@@ -9,12 +9,14 @@ import Testing
 @Suite struct StatisticsReporterTests {
     private let metrics = TestMetrics()
 
-    private func report(_ reporter: StatisticsReporter, joinState: String = "steady", rebalances: Int = 2) {
+    private func report(
+        _ reporter: StatisticsReporter, joinState: String = "steady", rebalances: Int = 2, answers: Int = 5
+    ) {
         let text = """
             {"name": "x", "replyq": 3, "msg_cnt": 4,
              "brokers": {
                 "h:1/bootstrap": {"nodeid": -1, "rtt": {"min": 0, "p95": 1, "p99": 2, "cnt": 5}},
-                "h:1/1": {"nodeid": 1, "rtt": {"min": 0, "p95": 1500, "p99": 2500, "cnt": 5}}},
+                "h:1/1": {"nodeid": 1, "rtt": {"min": 0, "p95": 1500, "p99": 2500, "cnt": \(answers)}}},
              "topics": {},
              "cgrp": {"state": "up", "join_state": "\(joinState)", "rebalance_cnt": \(rebalances)}}
             """
@@ -34,6 +36,10 @@ import Testing
         #expect(try metrics.expectGauge("kafka_client_queued_messages", client).lastValue == 4)
         let broker = client + [("broker", "1"), ("percentile", "99")]
         #expect(try metrics.expectGauge("kafka_broker_round_trip_seconds", broker).lastValue == 0.0025)
+        #expect(metrics.recorders(label: "kafka_broker_round_trip_seconds").count == 2)
+        report(reporter, answers: 0)
+        #expect(metrics.recorders(label: "kafka_broker_round_trip_seconds").isEmpty)
+        report(reporter)
         #expect(metrics.recorders(label: "kafka_broker_round_trip_seconds").count == 2)
         reporter.close()
         #expect(metrics.recorders.isEmpty)
