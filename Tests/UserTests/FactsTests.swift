@@ -47,4 +47,14 @@ import WireJSON
         state.chain(.remove(install.key), &chain)
         #expect(Set(chain.mentions.map(\.text)) == [install.id.text, user.text])
     }
+
+    /// Whoever shows a code that is refused names nobody: the code does, in its app.
+    @Test func aCodeNamesWhoseItIs() {
+        let state = UserState(codes: [Fixture.code("1234-abcd")])
+        let create = UserCommand.create(CreateUser(installId: "i2", device: Fixture.phone, authCode: "1234-abcd"))
+        #expect(UserService().ids(in: create, of: "demo", state) == ["i2", "anna"])
+        #expect(UserService().ids(in: create, of: "other", state) == ["i2"])
+        let unknown = UserCommand.create(CreateUser(installId: "i2", device: Fixture.phone, authCode: "5678"))
+        #expect(UserService().ids(in: unknown, of: "demo", state) == ["i2"])
+    }
 }
