@@ -12,7 +12,7 @@ import WireJSON
 final class Stage {
     let broker: Broker
     let engine: Engine
-    /// The services that run; the one under test is the first.
+    /// The services that run; the one under test is the first. Whoever explains asks all of them.
     let services: [String]
     /// The folder of this measurement; removed at the end.
     let folder: String
@@ -32,7 +32,7 @@ final class Stage {
 
     init(_ options: BenchCommand) throws {
         engine = options.engine
-        services = options.subject.services
+        services = options.mode == .facts ? ["link", "user", "sync", "verification"] : options.subject.services
         binaries = options.binaries
         folder = "\(options.folder)/\(options.engine.rawValue)-\(UInt32.random(in: 0...(.max)))"
         databaseURL = options.databaseURL
@@ -98,6 +98,25 @@ final class Stage {
             group.stop()
             throw error
         }
+    }
+
+    /// Runs the command line as somebody does who has the deployment's settings.
+    /// - Returns: how long it took, from its start to its end.
+    func time(_ arguments: [String]) throws -> Duration {
+        let process = Process()
+        process.executableURL = URL(filePath: "\(binaries)/identitybus")
+        process.arguments = arguments
+        process.environment = environment
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = FileHandle.nullDevice
+        process.standardError = FileHandle.nullDevice
+        let start = ContinuousClock.now
+        try process.run()
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else {
+            throw BenchError("identitybus \(arguments.joined(separator: " ")) ended with \(process.terminationStatus)")
+        }
+        return ContinuousClock.now - start
     }
 
     /// What the services sign with.

@@ -5,7 +5,8 @@ import Runtime
 import WireJSON
 
 /// How long the link service takes to say what it knows of an id, in a store of many decisions: two thirds of them about
-/// people with twenty each, a third about one person, whose two phones take turns.
+/// people with twenty each, a third about one person. And how long `identitybus explain` takes,
+/// which asks all services.
 struct FactsLatency {
     /// Ids of people, each another one.
     let people: Latency
@@ -13,10 +14,15 @@ struct FactsLatency {
     let firstPage: Latency
     /// The pages behind it, one after the other.
     let laterPages: Latency
+    /// `identitybus explain` about people, from its start to its end, one after the other.
+    let explain: Times
+    /// The same about the person with a third of all decisions.
+    let explainFirstPage: Times
     let decisions: Int
 
     private static let chunk = 20_000
     private static let decisionsOfAPerson = 20
+    private static let explained = 100
 
     static func run(_ stage: Stage, _ options: BenchCommand) throws -> FactsLatency {
         let services = try stage.start()
@@ -36,42 +42,52 @@ struct FactsLatency {
             (0..<count).map { _ in FactsQuery(id: hot) }, "first page", stage, services, options.rate)
         let pages = try pages(of: hot, count, stage, services)
         let later = try ask(pages, "later pages", stage, services, options.rate)
-        return FactsLatency(people: people, firstPage: first, laterPages: later, decisions: options.commands)
+        return FactsLatency(
+            people: people, firstPage: first, laterPages: later,
+            explain: try explain(ids.suffix(explained), stage),
+            explainFirstPage: try explain(Array(repeating: hot, count: explained), stage), decisions: options.commands)
     }
 
-    /// Five links of fourteen are person 0's: a third of all decisions.
+    /// Each person is linked on two installs. Five turns of thirteen are person 0's: a third of all decisions.
     private static func fill(_ stage: Stage, _ services: ServiceGroup, persons: Int) throws {
         let factory = CommandFactory(stage)
         let installs = (persons + 1) * 2
-        var (turns, hotTurns) = (0, 0)
-        let links = persons * (decisionsOfAPerson - 2) + persons * decisionsOfAPerson / 2
+        let turns = persons * (decisionsOfAPerson - 4) + persons * decisionsOfAPerson / 2
         let start = ContinuousClock.now
-        // Whoever is linked on an install finds it registered.
-        for range in [0..<installs, installs..<installs + links] {
+        // Whoever is linked on an install finds it registered, and whose install changes is linked.
+        for range in [0..<installs, installs..<installs * 2, installs * 2..<installs * 2 + turns] {
             for first in stride(from: range.lowerBound, to: range.upperBound, by: chunk) {
                 let records = try (first..<min(first + chunk, range.upperBound)).map { number in
                     let id = "fill-\(number)"
                     if number < installs { return try LinkWorkload.registration(number, factory, id: id) }
-                    if number % 14 > 8 {
-                        defer { hotTurns += 1 }
-                        return try link(person: 0, turn: hotTurns, factory, id: id)
+                    if number < installs * 2 {
+                        let install = number - installs
+                        return try factory.record(LinkWorkload.request(install: install, person: install / 2), id: id)
                     }
-                    defer { turns += 1 }
-                    return try link(person: 1 + turns % persons, turn: turns / persons, factory, id: id)
+                    return try turn(number - installs * 2, of: persons, factory, id: id)
                 }
                 _ = try stage.prepare(Workload("decisions", preparation: records, []), with: services)
-                Progress.show(first + records.count, of: installs + links, "decisions", since: start)
+                Progress.show(first + records.count, of: installs * 2 + turns, "decisions", since: start)
             }
         }
     }
 
-    /// The person is linked on two installs, which become active in turns.
-    private static func link(person: Int, turn: Int, _ factory: CommandFactory, id: String) throws -> Record {
-        let install = person * 2 + turn % 2
-        if turn < 2 { return try factory.record(LinkWorkload.request(install: install, person: person), id: id) }
+    /// Each of a person's turns changes the status of their first install: what is decided about one install is decided in
+    /// order.
+    private static func turn(_ number: Int, of persons: Int, _ factory: CommandFactory, id: String) throws -> Record {
+        let (round, place) = number.quotientAndRemainder(dividingBy: 13)
+        let own = round * 8 + place - 5
+        let (person, turn) = place < 5 ? (0, round * 5 + place) : (1 + own % persons, own / persons)
         return try factory.record(
-            MakeInstallActive(installId: UserWorkload.installID(install), author: "desk", reason: "lost"), id: id,
-            asService: true)
+            SetInstallStatus(
+                installId: UserWorkload.installID(person * 2), status: turn.isMultiple(of: 2) ? .disabled : .enabled,
+                author: "desk", reason: "lost"), id: id, asService: true)
+    }
+
+    private static func explain(_ ids: some Sequence<String>, _ stage: Stage) throws -> Times {
+        var times = Times()
+        for id in ids { times.add(try stage.time(["explain", id, "--app", Stage.app.text])) }
+        return times
     }
 
     private static func ask(
@@ -115,5 +131,7 @@ struct FactsLatency {
         people.tell(&report, "people: ")
         firstPage.tell(&report, "first page: ")
         laterPages.tell(&report, "later pages: ")
+        explain.tell(&report, "explain: ")
+        explainFirstPage.tell(&report, "explain, first page: ")
     }
 }
