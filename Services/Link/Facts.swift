@@ -21,14 +21,17 @@ extension LinkService {
         let people = try store.persons(userIDs: [UserID(id)]) + store.persons([named])
         let erasures = try store.erasures(of: Set(people.filter(\.isErased).map(\.userID)))
         for person in people where person.app == app.id {
-            let certificate = erasures.first { $0.userID == person.userID }?.certificate
+            let erasure = erasures.first { $0.userID == person.userID }
+            // Of what the sync service began, its own certificate tells the end.
+            let isOwn = erasure.map { $0.sync != .untold } ?? false
             subject.add(
                 "user",
                 [
                     "userId": .string(person.userID.text), "externalId": person.externalID.map { .string($0.text) },
                     "isErased": person.isErased ? true : nil,
-                    "erasedAt": certificate.map { .string($0.erasedAt.rfc3339) },
-                    "completedAt": certificate?.completedAt.map { .string($0.rfc3339) },
+                    "erasedAt": (erasure?.certificate.erasedAt).map { .string($0.rfc3339) },
+                    "completedAt": isOwn ? (erasure?.certificate.completedAt).map { .string($0.rfc3339) } : nil,
+                    "isUnderWay": erasure.map { !$0.isOver } == true ? true : nil,
                     "isRestricted": person.isRestricted ? true : nil,
                 ], person.lastDecision)
             for install in try store.allInstalls(of: [person.userID]).sorted(by: { $0.id < $1.id }) {

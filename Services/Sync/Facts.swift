@@ -39,7 +39,10 @@ extension SyncService {
             devices = try store.devices(withCurrent: [key]) + store.devices(withAnonymous: [key])
         }
         // The profile first: it leads to what was decided, and may have more devices than there is room for.
-        profiles.forEach { add($0, to: &subject) }
+        let certificates = try store.certificates(Set(profiles.filter(\.isErased).map(\.key)))
+        for profile in profiles {
+            add(profile, certificates.first { $0.key == profile.key }?.certificate, to: &subject)
+        }
         for device in Dictionary(devices.map { ($0.key, $0) }, uniquingKeysWith: { first, _ in first }).values
             .sorted(by: { $0.key < $1.key })
         {
@@ -52,7 +55,7 @@ extension SyncService {
         return subject
     }
 
-    private func add(_ profile: Profile, to subject: inout FactsSubject) {
+    private func add(_ profile: Profile, _ certificate: ErasureCertificate?, to subject: inout FactsSubject) {
         subject.add(
             "profile",
             [
@@ -71,6 +74,8 @@ extension SyncService {
                 "lastSeen": .string(Timestamp(milliseconds: profile.lastSeen).rfc3339),
                 "isRestricted": profile.isRestricted ? true : nil, "isOrphaned": profile.isOrphaned ? true : nil,
                 "isErased": profile.isErased ? true : nil,
+                "erasedAt": certificate.map { .string($0.erasedAt.rfc3339) },
+                "isUnderWay": certificate.map { $0.completedAt == nil } == true ? true : nil,
             ], profile.lastDecision)
     }
 

@@ -163,7 +163,14 @@ import WireJSON
             (
                 "link",
                 ["kind": "user", "userId": "u1", "isErased": true, "erasedAt": "2026-11-28T05:34:10.143Z"],
-                "link: user u1 is erased since 2026-11-28T05:34:10.143Z, and not yet in all services"
+                "link: user u1 is erased since 2026-11-28T05:34:10.143Z"
+            ),
+            (
+                "sync",
+                [
+                    "kind": "profile", "mpid": "-5", "isErased": true, "erasedAt": "2026-11-28T05:34:10.143Z",
+                    "isUnderWay": true,
+                ], "sync: profile -5 is erased since 2026-11-28T05:34:10.143Z, and not yet in all services"
             ),
             (
                 "link",

@@ -148,16 +148,50 @@ def test_a_code_that_was_used_is_told_of_whose_it_was(story: Story) -> None:
 
 
 def test_a_device_that_somebody_else_has_now(story: Story) -> None:
-    """Whoever was there hears to whom it went; how they live is not told."""
+    """Whoever was there hears to whom it went, however long ago, and nothing of how they live."""
     bus, device = story.deployment.bus, fresh("device")
     before, after, elsewhere = fresh("before@x.io"), fresh("after@x.io"), fresh("elsewhere")
     gone = bus.ask(c.sync("login", device, {"email": before}, "fromlinks"))["result"]["mpid"]
     bus.ask(c.sync("login", elsewhere, {"email": after}, "fromlinks"))
     there = bus.ask(c.sync("login", device, {"email": after}, "fromlinks"))["result"]["mpid"]
+    stamps = [fresh("stamp") for _ in range(120)]
+    for stamp in stamps:
+        bus.ask(c.sync("login", device, {"email": after, "device_application_stamp": stamp}, "fromlinks"))
     answer = story.explain(before).stdout
     assert f"sync: device {device} has current user {there}; seen there: {there}, {gone}\n" in answer
     assert f"device {device} has profile {there}, logged in; before that it had {gone}\n" in answer
-    assert elsewhere not in answer
+    assert after not in answer and elsewhere not in answer and not any(stamp in answer for stamp in stamps)
+
+
+def test_a_device_leads_to_whoever_has_it_now(story: Story) -> None:
+    device, people = fresh("device"), [fresh("guest@x.io") for _ in range(3)]
+    for guest in people:
+        story.deployment.bus.ask(c.sync("login", device, {"email": guest}, "fromlinks"))
+    now = story.explain(device).stdout.split("HOW IT CAME TO BE")[0]
+    assert people[2] in now and people[0] not in now and people[1] not in now
+
+
+def test_a_link_that_was_refused_leads_to_nobody_elses_install(story: Story) -> None:
+    bus, install, owner, other = story.deployment.bus, fresh("install"), fresh("owner"), fresh("other")
+    bus.ask(c.register(install, app="fromlinks"))
+    bus.ask(c.request(install, owner, app="fromlinks"))
+    assert bus.ask(c.request(install, other, app="fromlinks"))["reason"] == "INSTALL_LINKED_TO_OTHER_USER"
+    answer = story.explain(other).stdout
+    assert "refused, INSTALL_LINKED_TO_OTHER_USER" in answer and owner not in answer
+    assert f"link: install {install}" not in answer
+
+
+def test_what_is_left_out_is_said(story: Story) -> None:
+    """The bound keeps an id that many share from dragging the whole store along."""
+    bus, email = story.deployment.bus, fresh("everywhere@x.io")
+    devices = [fresh("device") for _ in range(45)]
+    for device in devices:
+        bus.ask(c.sync("login", device, {"email": email}, "fromlinks"))
+    answer = story.explain(email).stdout
+    [line] = [line for line in answer.splitlines() if "Not asked about" in line]
+    told = [json.loads(line) for line in story.explain(email, "fromlinks", "--json").stdout.splitlines()]
+    left = [line["id"] for line in told if line["kind"] == "leftOut"]
+    assert line.endswith(", ".join(sorted(left))) and 5 <= len(left) < 45 and set(left) <= set(devices)
 
 
 def test_an_erasure_is_told_until_all_have_done_it(story: Story) -> None:

@@ -87,6 +87,9 @@ struct ExplainCommand: ParsableCommand {
             say("  \(counted(hidden, "step")) between the services \(hidden == 1 ? "is" : "are") not shown: --verbose")
         }
         if walk.hasMore { say("  Older decisions are not shown: --limit \(2 * limit) shows more.") }
+        if !walk.leftOut.isEmpty {
+            say("  Not asked about, because there are too many: \(walk.leftOut.sorted().joined(separator: ", "))".harmless)
+        }
         say("Dead letters were not searched: identitybus dlq list --app \(app) --each".harmless)
     }
 
@@ -102,6 +105,7 @@ struct ExplainCommand: ParsableCommand {
             }
             say(json: ["kind": "decision", "decision": value])
         }
+        for id in walk.leftOut.sorted() { say(json: ["kind": "leftOut", "id": .string(id)]) }
         for service in walk.silent.sorted() { say(json: ["kind": "silent", "service": .string(service)]) }
     }
 }

@@ -38,8 +38,10 @@ enum FactLines {
             case ("sync", "identity"):
                 "\(member("type")) \(member("value")) is held by \(list("mpids").isEmpty ? "nobody" : list("mpids"))"
             case ("sync", "profile"):
-                "profile \(member("mpid")) has \(identities(value))" + mark("isRestricted", "restricted")
-                    + mark("isErased", "erased") + mark("isOrphaned", "orphaned") + with("userId", "link user")
+                value["isErased"] == true
+                    ? "profile \(member("mpid")) is erased" + erasure(value)
+                    : "profile \(member("mpid")) has \(identities(value))" + mark("isRestricted", "restricted")
+                    + mark("isOrphaned", "orphaned") + with("userId", "link user")
                     + (list("apartFrom").isEmpty ? "" : ", kept apart from \(list("apartFrom"))")
                     + ", seen \(member("firstSeen")) to \(member("lastSeen"))"
             case ("sync", "device"):
@@ -52,11 +54,11 @@ enum FactLines {
         return "\(row.service): \(text)"
     }
 
-    /// When it was, and how far it is.
-    private static func erasure(_ user: JSONValue) -> String {
-        guard let start = user["erasedAt"]?.stringValue else { return "" }
-        let end = user["completedAt"]?.stringValue.map { ", in all services at \($0)" }
-        return " since \(start)" + (end ?? ", and not yet in all services")
+    /// Since when somebody is erased, and as far as the service knows, whether all services have done it.
+    private static func erasure(_ row: JSONValue) -> String {
+        guard let start = row["erasedAt"]?.stringValue else { return "" }
+        let end = row["completedAt"]?.stringValue.map { ", in all services at \($0)" }
+        return " since \(start)" + (row["isUnderWay"] == true ? ", and not yet in all services" : end ?? "")
     }
 
     private static func identities(_ profile: JSONValue) -> String {

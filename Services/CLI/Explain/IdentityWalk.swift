@@ -21,6 +21,8 @@ struct IdentityWalk {
     private(set) var decisions: [Fact] = []
     /// There are older decisions.
     private(set) var hasMore = false
+    /// The ids that were found, and not asked about because there were too many.
+    private(set) var leftOut: Set<String> = []
     /// The services that did not answer everything.
     private(set) var silent: Set<String> = []
 
@@ -36,6 +38,8 @@ struct IdentityWalk {
 
     /// A shared value must not drag the whole store along.
     private static let mostIDs = 40
+    /// Of a device that many people use, for the one decision that is looked for.
+    private static let mostPages = 5
 
     init(limit: Int) { self.limit = limit }
 
@@ -44,22 +48,58 @@ struct IdentityWalk {
         var next = [id]
         asked = [id]
         while !next.isEmpty { next = unasked(try ask(next, source, inquiry)) }
-        // Where the person was, and somebody else may be now: how they were moved away from there is decided about it.
-        _ = try ask(unasked(found.values.flatMap(\.events).flatMap(Self.ends)), source, inquiry)
+        try askOfEnds(source, inquiry)
         let all = found.values.sorted(by: Self.isBefore)
         decisions = all.suffix(limit)
         hasMore = hasMore || all.count > limit
         rows.sort { FactLines.text($0) < FactLines.text($1) }
     }
 
+    /// Whom they were taken apart from. And where the person was, and somebody else may be now: how they were moved away is
+    /// decided about that device or install. What else is decided there is other people's.
+    private mutating func askOfEnds(_ source: SourceID?, _ inquiry: Inquiry) throws {
+        let (own, known, hadMore) = (asked, found, hasMore)
+        let isOwn: (Fact) -> Bool = { $0.events.contains { Self.names(own, $0) } }
+        let latest = known.values.sorted(by: Self.isBefore).reversed()
+        let apart = rows.flatMap { $0.value["apartFrom"]?.arrayValue ?? [] }.compactMap(\.stringValue)
+        let left = latest.flatMap(\.events).flatMap { Self.ends($0, of: own) }
+        _ = try ask(unasked(apart + left), source, inquiry, for: isOwn)
+        for (place, fact) in found where known[place] == nil { found[place] = isOwn(fact) ? Self.part(of: fact, own) : nil }
+        hasMore = hadMore
+    }
+
+    /// What a decision about others says of these.
+    private static func part(of fact: Fact, _ own: Set<String>) -> Fact {
+        var part = fact
+        (part.result, part.message, part.commands) = (nil, nil, [])
+        part.events = fact.events.filter { names(own, $0) }
+        return part
+    }
+
+    /// Whether an event is about one of these people or profiles, or was until then.
+    private static func names(_ own: Set<String>, _ event: Fact.Told) -> Bool {
+        ["mpid", "previousMPID", "userId"].contains { event.data[$0]?.stringValue.map(own.contains) == true }
+    }
+
     private mutating func unasked(_ ids: [String]) -> [String] {
         var next: [String] = []
-        for id in ids where asked.count < Self.mostIDs && asked.insert(id).inserted { next.append(id) }
+        for id in ids where !asked.contains(id) {
+            guard asked.count < Self.mostIDs else {
+                leftOut.insert(id)
+                continue
+            }
+            asked.insert(id)
+            next.append(id)
+        }
         return next
     }
 
+    /// - Parameter isSought: what is looked for, in the newest pages; all decisions as far as they are wanted, where it is
+    ///   missing.
     /// - Returns: the ids that the rows name which the services have of these.
-    private mutating func ask(_ about: [String], _ source: SourceID?, _ inquiry: Inquiry) throws -> [String] {
+    private mutating func ask(
+        _ about: [String], _ source: SourceID?, _ inquiry: Inquiry, for isSought: ((Fact) -> Bool)? = nil
+    ) throws -> [String] {
         var questions = about.flatMap { id in
             serviceNames.filter { !silent.contains($0) }.map {
                 Asked(service: $0, query: FactsQuery(id: id, source: source))
@@ -83,7 +123,9 @@ struct IdentityWalk {
                 ids += take(answer, of: asked.service)
                 guard let page = answer.next else { continue }
                 // A page has a hundred.
-                if pages * 100 < limit {
+                let isWanted =
+                    isSought.map { pages < Self.mostPages && !answer.facts.contains(where: $0) } ?? (pages * 100 < limit)
+                if isWanted {
                     var asked = asked
                     asked.query.page = page
                     more.append(asked)
@@ -96,10 +138,15 @@ struct IdentityWalk {
         return ids
     }
 
-    /// The device or the install that an event is about, and who was erased.
-    private static func ends(_ event: Fact.Told) -> [String] {
-        let isErasure = event.type == UserErased.type
-        return (isErasure ? ["userId"] : ["deviceId", "installId"]).compactMap { event.data[$0]?.stringValue }
+    /// The device or the install where an event has one of these people or profiles, or who was erased.
+    private static func ends(_ event: Fact.Told, of own: Set<String>) -> [String] {
+        let members =
+            switch event.type {
+            case UserErased.type: ["userId"]
+            case ProfileErased.type: ["mpid"]
+            default: names(own, event) ? ["deviceId", "installId"] : []
+            }
+        return members.compactMap { event.data[$0]?.stringValue }
     }
 
     /// - Returns: the ids that the rows name.
@@ -116,11 +163,12 @@ struct IdentityWalk {
     /// on: it is the external id of the link service, if it has one there.
     private static func ids(in row: JSONValue) -> [String] {
         let members = ["installId", "userId", "externalId", "mpid", "deviceId"].compactMap { row[$0]?.stringValue }
-        let lists = ["mpids", "users"].flatMap { row[$0]?.arrayValue ?? [] }.compactMap(\.stringValue)
+        // Not the users that a device had before.
+        let holders = (row["mpids"]?.arrayValue ?? []).compactMap(\.stringValue)
         let customers = (row["identities"]?.arrayValue ?? []).filter {
             $0["type"]?.stringValue == IdentityType.customerID.rawValue
         }.compactMap { $0["value"]?.stringValue }
-        return members + lists + customers
+        return members + holders + customers
     }
 
     private static func isBefore(_ left: Fact, _ right: Fact) -> Bool {

@@ -246,10 +246,14 @@ extension BatchDecider.Rehearsal {
         }
         events += try decision.events.map(writer.preview)
         self.questions = questions
+        var told: Set<String> = []
         for question in questions {
             let service = question.service
             open[question.id] = service
-            guard changed.contains(service) else { continue }
+            // Of two events a service makes the second one's of what it made of the first.
+            var isSecond = false
+            if case .event = question { isSecond = !told.insert(service).inserted }
+            guard isSecond || changed.contains(service) else { continue }
             note =
                 note
                 ?? "What the \(service) service would answer next follows from what it would have done before, which a dry "
