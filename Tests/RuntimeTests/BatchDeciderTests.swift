@@ -91,6 +91,43 @@ import WireJSON
         #expect(try decide([try put("good", id: "c1", offset: 2)]).map(\.outcome) == [.repeated])
     }
 
+    /// The same was said twice under one id, and only the second record, by its place, was carried out: the other one had
+    /// expired, and was answered as the repetition that it was.
+    @Test func aRepetitionTakesNobodysPlace() throws {
+        let key = CommandKey(app: "demo", source: "test", id: "c1")
+        let expired = try put("a", id: "c1", offset: 0) { $0.expiryTime = "1970-01-01T00:00:00.100Z" }
+        let good = try put("a", id: "c1", offset: 1)
+        let digest = try #require(reader.read(good, now: Fixture.now).accepted?.digest)
+        let told = DecisionTimes.Row(
+            message: DerivedID.message(of: key, index: 0), decidedAt: 500, digest: CommandDigest.text(digest),
+            isDone: true)
+        try store.database.transaction { try DecisionTimes.keep([told], in: $0) }
+        let entries = try decide([expired, good], pastEnd: Timestamp(milliseconds: 1000))
+        #expect(entries.map(\.outcome) == [.repeated, .succeeded] && entries[0].messages.isEmpty)
+        #expect(try store.values() == ["k": "a"])
+        #expect(try decide([try put("a", id: "c1", offset: 2)]).map(\.outcome) == [.repeated])
+    }
+
+    /// Whatever it was refused for, perhaps under an id that it did not take: a key that may do it by now, say.
+    @Test func aRecordThatWasRefusedIsRefusedAgain() throws {
+        let record = try put("a", id: "c1", offset: 0)
+        let log = MessageWriter.Log(cluster: "cluster", incarnation: 7)
+        func told(_ offset: Int64) throws {
+            let row = DecisionTimes.Row(
+                message: MessageWriter.id(of: try put("a", id: "c1", offset: offset), log), decidedAt: 500,
+                rejection: "INSUFFICIENT_SCOPE: Your key may not.")
+            try store.database.transaction { try DecisionTimes.keep([row], in: $0) }
+        }
+        try told(0)
+        let other = try put("b", id: "c1", offset: 1)
+        let entries = try decide([record, other], pastEnd: Timestamp(milliseconds: 1000))
+        #expect(entries.map(\.reason) == ["INSUFFICIENT_SCOPE", nil])
+        #expect(try store.values() == ["k": "b"])
+        // The present is judged by what holds now.
+        try told(2)
+        #expect(try decide([put("c", id: "c2", offset: 2)]).map(\.outcome) == [.succeeded])
+    }
+
     /// It was logged in the first millisecond of 1970. Where it is told when it was decided, that time counts.
     @Test func aCommandOfThePastIsDecidedByTheTimeOfItsDecision() throws {
         let expiry = Timestamp(milliseconds: 500)

@@ -88,7 +88,8 @@ struct ExplainCommand: ParsableCommand {
         }
         if walk.hasMore { say("  Older decisions are not shown: --limit \(2 * limit) shows more.") }
         if !walk.leftOut.isEmpty {
-            say("  Not asked about, because there are too many: \(walk.leftOut.sorted().joined(separator: ", "))".harmless)
+            let ids = walk.leftOut.sorted().joined(separator: ", ")
+            say("  Not asked about, because there are too many: \(ids)".harmless)
         }
         say("Dead letters were not searched: identitybus dlq list --app \(app) --each".harmless)
     }

@@ -41,9 +41,9 @@ enum FactLines {
                 value["isErased"] == true
                     ? "profile \(member("mpid")) is erased" + erasure(value)
                     : "profile \(member("mpid")) has \(identities(value))" + mark("isRestricted", "restricted")
-                    + mark("isOrphaned", "orphaned") + with("userId", "link user")
-                    + (list("apartFrom").isEmpty ? "" : ", kept apart from \(list("apartFrom"))")
-                    + ", seen \(member("firstSeen")) to \(member("lastSeen"))"
+                        + mark("isOrphaned", "orphaned") + with("userId", "link user")
+                        + (list("apartFrom").isEmpty ? "" : ", kept apart from \(list("apartFrom"))")
+                        + ", seen \(member("firstSeen")) to \(member("lastSeen"))"
             case ("sync", "device"):
                 "device \(member("deviceId")) has current user \(value["mpid"]?.stringValue ?? "nobody"); "
                     + "seen there: \(list("users"))"

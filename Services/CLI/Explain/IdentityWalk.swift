@@ -64,7 +64,9 @@ struct IdentityWalk {
         let apart = rows.flatMap { $0.value["apartFrom"]?.arrayValue ?? [] }.compactMap(\.stringValue)
         let left = latest.flatMap(\.events).flatMap { Self.ends($0, of: own) }
         _ = try ask(unasked(apart + left), source, inquiry, for: isOwn)
-        for (place, fact) in found where known[place] == nil { found[place] = isOwn(fact) ? Self.part(of: fact, own) : nil }
+        for (place, fact) in found where known[place] == nil {
+            found[place] = isOwn(fact) ? Self.part(of: fact, own) : nil
+        }
         hasMore = hadMore
     }
 
@@ -124,7 +126,8 @@ struct IdentityWalk {
                 guard let page = answer.next else { continue }
                 // A page has a hundred.
                 let isWanted =
-                    isSought.map { pages < Self.mostPages && !answer.facts.contains(where: $0) } ?? (pages * 100 < limit)
+                    isSought.map { pages < Self.mostPages && !answer.facts.contains(where: $0) }
+                    ?? (pages * 100 < limit)
                 if isWanted {
                     var asked = asked
                     asked.query.page = page

@@ -37,12 +37,28 @@ struct BatchDecider<Service: CommandService> {
         guard pastTimes.end != nil else { return try decideAll(batch, in: transaction, now: now) }
         var decider = self
         decider.pastTimes.decided = try pastTimes.find(batch.compactMap { $0.accepted?.keyOnce }, in: transaction)
-        return try decider.decideAll(batch.map(decider.withoutReuse), in: transaction, now: now)
+        decider.pastTimes.refused = try DecisionTimes.rejections(
+            batch.compactMap { $0.accepted.map(messageID) }, in: transaction)
+        return try decider.decideAll(batch.map(decider.asItWas), in: transaction, now: now)
     }
 
-    private func withoutReuse(_ inbound: Inbound<Service.Command>) -> Inbound<Service.Command> {
-        guard let command = inbound.accepted, command.isCommand, pastTimes.isReused(command) else { return inbound }
-        return .refused(reuse(by: command))
+    /// The id of the message about its record, where there is one.
+    private func messageID(_ command: Command) -> String {
+        MessageWriter.id(of: command.record, log(of: command.record))
+    }
+
+    /// A record that was refused once, whatever for, is refused again: its key may do by now what it could not, and who it
+    /// would be done to did not see it coming.
+    private func asItWas(_ inbound: Inbound<Service.Command>) -> Inbound<Service.Command> {
+        guard let command = inbound.accepted, command.isCommand, !command.isDryRun,
+            pastTimes.isPast(command.record)
+        else { return inbound }
+        if let text = pastTimes.refused[messageID(command)] {
+            return .refused(
+                Refusal(
+                    record: command.record, answer: Refusal.Answer(command, PastTimes.rejection(text))))
+        }
+        return pastTimes.isReused(command) ? .refused(reuse(by: command)) : inbound
     }
 
     private func decideAll(
@@ -143,6 +159,7 @@ struct BatchDecider<Service: CommandService> {
             }
             let decision = decide(command, state, now, facts: facts.isEmpty ? nil : facts[command.key])
             if command.isDryRun { return decision }
+            if pastTimes.isRepetition(command, now: decision.outcome) { return Decision(decision.outcome) }
             if again.contains(command.key) { decided.insert(command.key) }
             var chain = DecisionChain(command.stored)
             for change in decision.changes {
@@ -213,6 +230,8 @@ struct BatchDecider<Service: CommandService> {
                 if let entry = dryRuns[place] { entries.append(entry) }
             case (.accepted(let command), let decision?) where isOfNoConsequence(command, decision):
                 break
+            case (.accepted(let command), let decision?) where pastTimes.isRepetition(command, now: decision.outcome):
+                entries.append(entry(command, .repeated, nil, []))
             case (.accepted(let command), let decision?):
                 let (entry, answer) = try entry(command, decision, &replies, now)
                 entry.before = chains.before[place]
@@ -311,7 +330,7 @@ struct BatchDecider<Service: CommandService> {
     private func entry(tried command: Command, _ decision: Decided, _ now: Timestamp) throws -> Entry {
         let reply = try writer.preview(
             decision.outcome, try decision.events.map(writer.preview), of: command,
-            id: MessageWriter.id(of: command.record, log(of: command.record)), now: now)
+            id: messageID(command), now: now)
         return entry(command, .dryRun, decision.outcome.reason, [reply])
     }
 

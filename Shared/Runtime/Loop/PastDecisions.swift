@@ -113,8 +113,10 @@ struct PastDecisions {
             let decisions = (try? Self.decisions(in: message)) ?? [message.attributes.id]
             let reply = Self.reply(in: message)
             let rejection = reply.flatMap { $0.status == .rejected ? $0.rejection.description : nil }
+            let isDone = reply.map { [.succeeded, .pending].contains($0.status) } ?? false
             rows += decisions.map {
-                DecisionTimes.Row(message: $0, decidedAt: time, rejection: rejection, digest: reply?.commandDigest)
+                DecisionTimes.Row(
+                    message: $0, decidedAt: time, rejection: rejection, digest: reply?.commandDigest, isDone: isDone)
             }
         }
         guard !rows.isEmpty else { return 0 }

@@ -110,6 +110,8 @@ struct PastTimes {
     var end: Timestamp?
     /// What is known of when commands of the past were decided.
     var decided: [CommandKey: DecisionTimes.Found] = [:]
+    /// Why records of the past were refused, by the ids of the messages that told of it.
+    var refused: [String: String] = [:]
     var later = LaterTimes()
 
     func isPast(_ record: KafkaRecord) -> Bool {
@@ -139,11 +141,27 @@ struct PastTimes {
         return told != CommandDigest.text(command.digest)
     }
 
+    /// Whether what was carried out under this id once was another record, which said the same: with another key, or another
+    /// `expirytime`. This one was its repetition then, and did nothing; the id is that one's.
+    func isRepetition(_ command: AcceptedCommand<some Sendable>, now outcome: Outcome) -> Bool {
+        switch outcome {
+        case .rejected, .expired: break
+        case .succeeded, .pending, .begun, .noted: return false
+        }
+        guard isPast(command.record), let key = command.keyOnce else { return false }
+        return decided[key]?.isDone == true
+    }
+
     /// Why a command was refused once, which is carried out now: what it was refused for was another replica's, perhaps, or
     /// is allowed by now. It changed nothing then, and what came later was decided without it.
     func rejection(of record: KafkaRecord, _ key: CommandKey, now outcome: Outcome) -> Rejection? {
         if case .rejected = outcome { return nil }
-        guard isPast(record), let text = decided[key]?.rejection else { return nil }
+        guard isPast(record) else { return nil }
+        return decided[key]?.rejection.map(Self.rejection)
+    }
+
+    /// - Parameter text: `Rejection.description`.
+    static func rejection(_ text: String) -> Rejection {
         let reason = text.prefix { $0 != ":" }
         return Rejection(
             ReasonCode(rawValue: String(reason)) ?? .serverError, String(text.dropFirst(reason.count + 2)))

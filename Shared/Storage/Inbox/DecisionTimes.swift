@@ -17,12 +17,17 @@ public enum DecisionTimes {
         public var rejection: String?
         /// Of a reply, the digest of the command that it answers.
         public var digest: String?
+        /// Of a reply, that the command was carried out, or begun.
+        public var isDone: Bool
 
-        public init(message: String, decidedAt: Int64, rejection: String? = nil, digest: String? = nil) {
+        public init(
+            message: String, decidedAt: Int64, rejection: String? = nil, digest: String? = nil, isDone: Bool = false
+        ) {
             self.message = message
             self.decidedAt = decidedAt
             self.rejection = rejection
             self.digest = digest
+            self.isDone = isDone
         }
     }
 
@@ -33,11 +38,14 @@ public enum DecisionTimes {
         public var rejection: String?
         /// What the command said: another one under its id was refused.
         public var digest: String?
+        /// It was carried out, or begun.
+        public var isDone: Bool
 
-        public init(decidedAt: Int64, rejection: String? = nil, digest: String? = nil) {
+        public init(decidedAt: Int64, rejection: String? = nil, digest: String? = nil, isDone: Bool = false) {
             self.decidedAt = decidedAt
             self.rejection = rejection
             self.digest = digest
+            self.isDone = isDone
         }
     }
 
@@ -55,6 +63,7 @@ public enum DecisionTimes {
             for text in [rows[index].rejection, rows[index].digest] {
                 if let text { try binder.bind(text) } else { try binder.bindNull() }
             }
+            try binder.bind(Int64(rows[index].isDone ? 1 : 0))
         }
     }
 
@@ -64,15 +73,30 @@ public enum DecisionTimes {
     ) throws(StorageError) -> [CommandKey: Found] {
         let asked = Set(commands).flatMap { key in (0..<messagesLookedFor).map { (key: key, index: $0) } }
         let rows = try transaction.queryEach(
-            "SELECT decided_at, rejection, digest FROM decision_times WHERE message = $1",
+            "SELECT decided_at, rejection, digest, is_done FROM decision_times WHERE message = $1",
             asked.map { [.text(DerivedID.message(of: $0.key, index: $0.index))] })
         var found: [CommandKey: Found] = [:]
         for (asked, rows) in zip(asked, rows) {
             guard let row = rows.first else { continue }
             if asked.index == 0 { found[asked.key] = Found(decidedAt: try row.integer(0)) }
             if let rejection = try row.optionalText(1) { found[asked.key]?.rejection = rejection }
-            if let digest = try row.optionalText(2) { found[asked.key]?.digest = digest }
+            if let digest = try row.optionalText(2) {
+                found[asked.key]?.digest = digest
+                found[asked.key]?.isDone = try row.integer(3) == 1
+            }
         }
+        return found
+    }
+
+    /// - Parameter messages: ids of messages about records (`DerivedID.message(cluster:…)`).
+    /// - Returns: of those that told of a refusal, why.
+    public static func rejections(
+        _ messages: [String], in transaction: any SQLTransaction
+    ) throws(StorageError) -> [String: String] {
+        let rows = try transaction.queryEach(
+            "SELECT rejection FROM decision_times WHERE message = $1", messages.map { [.text($0)] })
+        var found: [String: String] = [:]
+        for (message, rows) in zip(messages, rows) { found[message] = try rows.first?.optionalText(0) }
         return found
     }
 
@@ -85,16 +109,17 @@ public enum DecisionTimes {
             message TEXT NOT NULL PRIMARY KEY,
             decided_at BIGINT NOT NULL,
             rejection TEXT,
-            digest TEXT
+            digest TEXT,
+            is_done BIGINT NOT NULL
         )
         """
 
     private static let insert = SQLRowStatement.insert(
         into: "decision_times",
-        [("message", .text), ("decided_at", .integer), ("rejection", .text), ("digest", .text)],
+        [("message", .text), ("decided_at", .integer), ("rejection", .text), ("digest", .text), ("is_done", .integer)],
         ending: """
              ON CONFLICT (message) DO UPDATE SET decided_at = excluded.decided_at, rejection = excluded.rejection, \
-            digest = excluded.digest \
+            digest = excluded.digest, is_done = excluded.is_done \
             WHERE excluded.decided_at < decision_times.decided_at
             """)
 }
