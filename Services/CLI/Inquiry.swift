@@ -91,7 +91,11 @@ final class Inquiry {
         self.patience = patience
         self.stop = stop
         seal = Seal(keyID.text, try deployment.secret(app: app, keyID: keyID))
-        let kafka = try deployment.kafka()
+        var kafka = try deployment.kafka()
+        // Whoever waits for an answer on a partition that is not in the request which is under way waits for its end.
+        if kafka.configuration.consumer["fetch.wait.max.ms"] == nil {
+            kafka.configuration.consumer["fetch.wait.max.ms"] = "10"
+        }
         let reached = try kafka.reach(unless: stop)
         (admin, topics) = (reached.admin, reached.topics)
         let replies = try deployment.replyTopic(app: app, keyID: keyID)

@@ -5,7 +5,7 @@ package import Messaging
 
 /// Kafka as a short-lived command uses it: it is reached in a few seconds, or the command ends and says why it is not.
 package struct KafkaAccess {
-    package let configuration: KafkaConfiguration
+    package var configuration: KafkaConfiguration
     /// What to do when nothing is there, or no Kafka.
     private let advice: String
 
