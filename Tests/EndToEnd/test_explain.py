@@ -171,6 +171,17 @@ def test_a_device_leads_to_whoever_has_it_now(story: Story) -> None:
     assert people[2] in now and people[0] not in now and people[1] not in now
 
 
+def test_what_a_device_goes_by_leads_to_nobody(story: Story) -> None:
+    """The gateway's device ids are stamps too, and whoever was there has them."""
+    bus, device = story.deployment.bus, fresh("hall")
+    people = [fresh("guest") for _ in range(3)]
+    for guest in people:
+        bus.ask(c.sync("login", device, {"customerid": guest, "device_application_stamp": device}, "fromlinks"))
+    now = story.explain(people[2]).stdout.split("HOW IT CAME TO BE")[0]
+    assert f"device_application_stamp {device} is held by" in now
+    assert people[0] not in now and people[1] not in now
+
+
 def test_a_link_that_was_refused_leads_to_nobody_elses_install(story: Story) -> None:
     bus, install, owner, other = story.deployment.bus, fresh("install"), fresh("owner"), fresh("other")
     bus.ask(c.register(install, app="fromlinks"))

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 
 from identitybus_testkit.places import REPOSITORY, binary, clean_environment
 from identitybus_testkit.up import Up
-from identitybus_testkit.waiting import until
+from identitybus_testkit.waiting import Deadline, until
 
 PAGE = (REPOSITORY / "docs" / "support.md").read_text()
 PHONE = {"kind": "phone", "platform": "ios"}
@@ -104,7 +105,22 @@ class Script:
             command, page = self.steps.pop(0)
             for theirs, ours in self.ids.items():
                 command = command.replace(theirs, ours)
-            self.compare(page, self.desk.run(command).splitlines())
+            if command.startswith("identitybus explain"):
+                self.explain(command, page)
+            else:
+                self.compare(page, self.desk.run(command).splitlines())
+
+    def explain(self, command: str, page: list[str]) -> None:
+        """The services hear of each other's news a moment later: until then less is printed."""
+        deadline, before = Deadline(20), dict(self.ids)
+        while True:
+            try:
+                return self.compare(page, self.desk.run(command).splitlines())
+            except AssertionError:
+                if not deadline.left:
+                    raise
+                self.ids = dict(before)
+                time.sleep(0.2)
 
     def compare(self, page: list[str], printed: list[str]) -> None:
         left = list(printed)

@@ -32,6 +32,8 @@ struct IdentityWalk {
         var question: Inquiry.Question { Inquiry.Question(query, of: service) }
     }
 
+    /// What is explained.
+    private var first = ""
     private var asked: Set<String> = []
     private var told: Set<Row> = []
     private var found: [String: Fact] = [:]
@@ -46,7 +48,7 @@ struct IdentityWalk {
     /// - Throws: `Problem` when a service refuses.
     mutating func start(from id: String, source: SourceID?, _ inquiry: Inquiry) throws {
         var next = [id]
-        asked = [id]
+        (first, asked) = (id, [id])
         while !next.isEmpty { next = unasked(try ask(next, source, inquiry)) }
         try askOfEnds(source, inquiry)
         let all = found.values.sorted(by: Self.isBefore)
@@ -122,7 +124,7 @@ struct IdentityWalk {
                     throw Inquiry.refusal(reply, of: asked.question)
                 }
                 guard let answer = reply.result(as: FactsResult.self) else { continue }
-                ids += take(answer, of: asked.service)
+                ids += take(answer, of: asked.service, isFirst: asked.query.id == first)
                 guard let page = answer.next else { continue }
                 // A page has a hundred.
                 let isWanted =
@@ -153,12 +155,13 @@ struct IdentityWalk {
     }
 
     /// - Returns: the ids that the rows name.
-    private mutating func take(_ answer: FactsResult, of service: String) -> [String] {
+    private mutating func take(_ answer: FactsResult, of service: String, isFirst: Bool) -> [String] {
         for fact in answer.facts { found["\(fact.topic)/\(fact.partition)@\(fact.offset)"] = fact }
         return answer.state.flatMap { value -> [String] in
             let row = Row(service: service, value: value)
             if told.insert(row).inserted { rows.append(row) }
-            return Self.ids(in: value)
+            // Who else holds a value that a device goes by was asked only of the value itself.
+            return isFirst || value["kind"] != "identity" || value["type"] == "customerid" ? Self.ids(in: value) : []
         }
     }
 
