@@ -43,6 +43,33 @@ import WireJSON
         }
     }
 
+    /// Of an erasure that the sync service began, that one's certificate tells the end.
+    @Test(arguments: [
+        (Erasure.Part.done, Erasure.Part.done, ["completedAt"]), (.done, .asked(forward: "f1"), ["isUnderWay"]),
+        (.done, .untold, []), (.asked(forward: "f1"), .untold, ["isUnderWay"]),
+    ])
+    func anErasureIsToldAsFarAsItIsKnown(_ user: Erasure.Part, _ sync: Erasure.Part, _ said: [String]) throws {
+        let store = try LinkTestStore(.sqlite)
+        let moment = Timestamp(milliseconds: 1000)
+        var certificate = ErasureCertificate(requestId: "r1", erasedAt: moment, done: .init())
+        certificate.completedAt = user == .done && (sync == .done || sync == .untold) ? moment : nil
+        var person = Person(userID: "u1", app: "demo", externalID: nil)
+        person.isErased = true
+        var erasure = Erasure(
+            app: "demo", userID: "u1", moment: moment, externalID: nil, installIDs: [], certificate: certificate)
+        (erasure.user, erasure.sync) = (user, sync)
+        var state = LinkState()
+        state.apply(.person(person))
+        state.apply(.erasure(erasure))
+        let saved = state
+        try store.database.transaction { try LinkStore(transaction: $0).save(saved) }
+        let row = try #require(
+            try store.database.transaction { try LinkService().facts(about: "u1", of: Fixture.app, in: $0) }.state.first
+        )
+        #expect(row["erasedAt"]?.stringValue == moment.rfc3339)
+        #expect(["completedAt", "isUnderWay"].filter { row[$0] != nil } == said)
+    }
+
     /// What is decided about an install is a fact of whoever has it then, and of whoever had it before.
     @Test func anInstallsDecisionsAreItsUsersToo() {
         var state = LinkState(
