@@ -266,6 +266,17 @@ import WireJSON
         #expect(try one.state().isEmpty)
     }
 
+    /// What it makes of the second follows from what it made of the first, which a dry run leaves undone.
+    @Test(arguments: [("news", false), ("news and more", true)])
+    func ofTwoEventsNotAllCanBeTold(_ question: String, _ isNoted: Bool) throws {
+        let one = try Deployment(.sqlite)
+        let asked = try one.decide([one.begin(question)])[0].messages
+        #expect(asked.allSatisfy { $0.topic == one.topics.commands("peer") })
+        let data = try reply(one.decide([one.answer(to: asked.first, offset: 1)])[0].messages.first).data
+        #expect(data.isDryRun && data.status == .succeeded)
+        #expect((data.message?.hasPrefix("What the peer service would answer next follows") ?? false) == isNoted)
+    }
+
     /// What a service would make of an event is asked by other services, and never more than a dry run.
     @Test func anEventIsTriedForOtherServicesAlone() throws {
         let deployment = try Deployment(.sqlite)

@@ -47,6 +47,15 @@ struct SagaService: CommandService {
         var subject: String { "" }
     }
 
+    /// The service `peer` tells others what it makes of it.
+    struct News: EventMessage {
+        static let type = "identity.saga.news.v1"
+        var number: Int
+        var subject: String { "\(number)" }
+    }
+
+    static func listeners(to event: any EventMessage) -> [String] { event is News ? ["peer"] : [] }
+
     struct Ask: CommandMessage {
         static let type = "identity.peer.ask.v1"
         static let scope = Scope.internal
@@ -126,6 +135,9 @@ struct SagaService: CommandService {
             ]
             let begun = forwards.map { State.Change.begun($0.id.text, context.command) }
             return Decision(.pending(nil), changes: begun, forwards: forwards)
+        case .begin("news"): return Decision(.succeeded(Secret(secret: "own")), events: [News(number: 1)])
+        case .begin("news and more"):
+            return Decision(.succeeded(Secret(secret: "own")), events: [News(number: 1), News(number: 2)])
         case .begin("remind me"):
             var decision = Decision<State.Change>(.succeeded(Secret(secret: "own")))
             decision.due = [
