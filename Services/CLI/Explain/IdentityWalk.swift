@@ -5,8 +5,8 @@ import Supervision
 import WireJSON
 
 /// Finds what the services hold about an id, and goes on from what it finds: install, person, external id, customer id,
-/// profile, device. It asks about the devices and installs that the person had before too, and about who was erased, and goes on
-/// to nobody from there.
+/// profile, device. It asks about the devices and installs that the person had before too, and about who was erased, and
+/// goes on to nobody from there.
 struct IdentityWalk {
     /// What a service says of one thing.
     struct Row: Hashable {

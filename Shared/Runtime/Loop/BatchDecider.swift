@@ -177,11 +177,7 @@ struct BatchDecider<Service: CommandService> {
     private func mention(
         _ command: Command, _ decision: Decided, _ state: Service.State, _ chain: inout DecisionChain
     ) {
-        switch decision.outcome {
-        case .rejected, .expired: break
-        case .succeeded, .pending, .begun, .noted: return
-        }
-        guard command.isCommand, command.asksAbout == nil else { return }
+        guard decision.outcome.isRefusal, command.isCommand, command.asksAbout == nil else { return }
         if let subject = command.attributes.subject { chain.mention(subject) }
         guard case .success(let body) = command.body else { return }
         service.ids(in: body, of: command.key.app, state).forEach { chain.mention($0) }

@@ -144,11 +144,7 @@ struct PastTimes {
     /// Whether what was carried out under this id once was another record, which said the same: with another key, or another
     /// `expirytime`. This one was its repetition then, and did nothing; the id is that one's.
     func isRepetition(_ command: AcceptedCommand<some Sendable>, now outcome: Outcome) -> Bool {
-        switch outcome {
-        case .rejected, .expired: break
-        case .succeeded, .pending, .begun, .noted: return false
-        }
-        guard isPast(command.record), let key = command.keyOnce else { return false }
+        guard outcome.isRefusal, isPast(command.record), let key = command.keyOnce else { return false }
         return decided[key]?.isDone == true
     }
 

@@ -370,6 +370,14 @@ extension Outcome {
         }
     }
 
+    /// It did nothing, and says so.
+    var isRefusal: Bool {
+        switch self {
+        case .rejected, .expired: true
+        case .succeeded, .pending, .begun, .noted: false
+        }
+    }
+
     /// Why it was rejected.
     var reason: String? {
         if case .rejected(let rejection) = self { rejection.reason.rawValue } else { nil }
