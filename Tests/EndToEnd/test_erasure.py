@@ -37,6 +37,7 @@ def whole() -> dict[str, Any]:
         "keys": [
             apps.key("whole-backend", "user.link", "user.delete", "verification.check"),
             apps.key("whole-sdk", "sdk", "identity.sync"), apps.key("whole-admin", "admin"),
+            apps.key("whole-desk", "support", "identity.sync", "identity.vouch"),
         ],
         "sdk": {"appSecret": apps.APP_SECRET},
         "sync": {**apps.worked("conversion"), "fromLinks": True},

@@ -308,6 +308,53 @@ def test_users_are_who_they_were_though_link_lagged(make_world: Callable[[str], 
     assert world.store.execute("SELECT count(*) FROM decision_times") == [(0,)]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
+def test_of_several_records_with_one_id_the_same_one_is_decided(
+    make_world: Callable[[str], World], engine: str,
+) -> None:
+    """The second one stands in a lower partition, so a replay comes to it first. It says the same, and would do something
+    else: it has expired, or the first one had; or its key is believed more, or less."""
+    world = make_world(engine)
+    bus = world.deployment.bus
+    expired = {"expirytime": "2020-01-01T00:00:00Z"}
+    sdk, desk = "whole-sdk", "whole-desk"
+
+    def both(first: Command, second: Command) -> None:
+        first_partition, *_, last_partition = world.deployment.broker.partitions(bus.topic_of(first))
+        bus.send(first, partition=last_partition)
+        told = bus.final(first.id, 60)
+        # What the link service tells of it is read before anybody logs in.
+        wait_until_quiet(world.deployment, 60)
+        bus.send(second, partition=first_partition)
+        replies = bus.collector.replies[first.id]
+        until(lambda: [one.data for one in replies].count(told) >= 2, 30, "the second is answered as the first")
+
+    stays, user = fresh("stay"), ""
+    for number in range(10):
+        user = str(create(world.client, stays, fresh("install"), f"Model {number}")["userId"])
+    erasure = Command("link.erase-user", {"userId": user}, user, app=APP, signer="whole-backend")
+    both(erasure.but(attributes=expired), erasure)
+    assert stays in str(world.quiet()["persons"])
+    why = {"author": "anna", "reason": "a test"}
+    unlinking = Command("link.unlink-user", {"userId": user, **why}, user, app=APP, signer=desk)
+    both(unlinking, unlinking.but(attributes=expired))
+    for first, second in [(sdk, desk), (desk, sdk)]:
+        device, name = fresh("device"), fresh("clear")
+        stamp = c.sync("identify", device, {"device_application_stamp": fresh("stamp")}, app=APP, signer=sdk)
+        assert bus.settle(stamp)["status"] == "succeeded"
+        clearing = c.sync("login", device, {"customerid": name}, app=APP, signer=first, clearAnonymousUser=True)
+        both(clearing, clearing.but(signer=second))
+    after = world.quiet()
+    world.stop()
+    salts = world.salts()
+    for _ in range(2):
+        world.empty()
+        world.replay(IDENTITYBUS_SALTS=salts)
+        assert world.quiet() == after
+        world.stop()
+
+
 def test_salts_that_do_not_fit_stop_the_start(make_deployment: Callable[..., GatewayDeployment]) -> None:
     deployment = make_deployment("sqlite", services=("link",), kind=GatewayDeployment)
     one, other = (os.urandom(32).hex() for _ in range(2))

@@ -75,57 +75,85 @@ import WireJSON
         }
     }
 
-    /// Two commands had one id, and the one that stands first in the log came second once: it was refused, and is again. What
-    /// its reply tells says which of the two it was.
+    /// What was told of a record by its place.
+    private func tell(_ record: KafkaRecord, at time: Int64 = 500, rejection: String? = nil) throws {
+        let log = MessageWriter.Log(cluster: "cluster", incarnation: 7)
+        let row = DecisionTimes.Row(
+            message: MessageWriter.id(of: record, log), decidedAt: time, rejection: rejection)
+        try store.database.transaction { try DecisionTimes.keep([row], in: $0) }
+    }
+
+    /// Two commands had one id, and the one that stands first in the log came second once: it was refused, and is again.
     @Test func whatAnIDWasTakenForOnceItIsAgain() throws {
-        let key = CommandKey(app: "demo", source: "test", id: "c1")
         let (good, reused) = (try put("good", id: "c1", offset: 1), try put("other", id: "c1", offset: 0))
-        let digest = try #require(reader.read(good, now: Fixture.now).accepted?.digest)
-        let told = DecisionTimes.Row(
-            message: DerivedID.message(of: key, index: 1), decidedAt: 500, digest: CommandDigest.text(digest))
-        let first = DecisionTimes.Row(message: DerivedID.message(of: key, index: 0), decidedAt: 500)
-        try store.database.transaction { try DecisionTimes.keep([first, told], in: $0) }
+        try tell(reused, rejection: Rejection(.idReused).description)
         let entries = try decide([reused, good], pastEnd: Timestamp(milliseconds: 1000))
         #expect(entries.map(\.reason) == ["ID_REUSED", nil] && entries[1].outcome == .succeeded)
         // It takes no id, whoever comes first.
         #expect(try decide([try put("good", id: "c1", offset: 2)]).map(\.outcome) == [.repeated])
     }
 
-    /// The same was said twice under one id, and only the second record, by its place, was carried out: the other one had
-    /// expired, and was answered as the repetition that it was.
-    @Test func aRepetitionTakesNobodysPlace() throws {
+    /// The same was said twice under one id, and the record that stands first in the log came second once. What it would do
+    /// now may be something else, with its key and its `expirytime`: it does nothing, and takes no id.
+    @Test(arguments: [true, false]) func aRepetitionIsOneAgain(_ hasExpired: Bool) throws {
+        let time = "1970-01-01T00:00:00.100Z"
+        let copy = try put("a", id: "c1", offset: 0) { if hasExpired { $0.expiryTime = time } }
+        let first = try put("a", id: "c1", offset: 1) { if !hasExpired { $0.expiryTime = time } }
+        try tell(copy)
         let key = CommandKey(app: "demo", source: "test", id: "c1")
-        let expired = try put("a", id: "c1", offset: 0) { $0.expiryTime = "1970-01-01T00:00:00.100Z" }
-        let good = try put("a", id: "c1", offset: 1)
-        let digest = try #require(reader.read(good, now: Fixture.now).accepted?.digest)
-        let told = DecisionTimes.Row(
-            message: DerivedID.message(of: key, index: 0), decidedAt: 500, digest: CommandDigest.text(digest),
-            isDone: true)
-        try store.database.transaction { try DecisionTimes.keep([told], in: $0) }
-        let entries = try decide([expired, good], pastEnd: Timestamp(milliseconds: 1000))
-        #expect(entries.map(\.outcome) == [.repeated, .succeeded] && entries[0].messages.isEmpty)
-        #expect(try store.values() == ["k": "a"])
+        let row = DecisionTimes.Row(message: DerivedID.message(of: key, index: 0), decidedAt: 400)
+        try store.database.transaction { try DecisionTimes.keep([row], in: $0) }
+        let entries = try decide([copy, first], pastEnd: Timestamp(milliseconds: 1000))
+        #expect(entries.map(\.outcome) == [.repeated, hasExpired ? .succeeded : .expired])
+        #expect(try store.values() == (hasExpired ? ["k": "a"] : [:]))
+        // Nobody is answered, and the next replay is told the same.
+        #expect(entries[0].messages.map(\.role) == [.event])
+        let note = try #require(entries[0].notes().first)
+        let id = MessageWriter.id(of: copy, .init(cluster: "cluster", incarnation: 7))
+        #expect(note.data.decisions == [id] && note.attributes.time == Timestamp(milliseconds: 500).rfc3339)
         #expect(try decide([try put("a", id: "c1", offset: 2)]).map(\.outcome) == [.repeated])
+    }
+
+    /// One note tells of those of a batch, under an id of its own.
+    @Test func repetitionsAreNoted() throws {
+        let records = try (0..<4).map { try put("a", id: $0 == 3 ? "c2" : "c1", offset: $0) }
+        let entries = try decide(records)
+        #expect(entries.map(\.outcome) == [.succeeded, .repeated, .repeated, .succeeded])
+        #expect(entries.map { $0.messages.map(\.role) }[1...2] == [[.reply], [.event, .reply]])
+        let note = try #require(entries[2].notes().first)
+        let ids = records[1...2].map { MessageWriter.id(of: $0, .init(cluster: "cluster", incarnation: 7)) }
+        #expect(note.data.decisions == ids && note.attributes.id == ids[1])
+        // A dry run is none.
+        let tried = try decide([put("a", id: "c1", offset: 4) { $0.dryRun = "true" }])
+        #expect(tried[0].messages.map(\.role) == [.reply])
+    }
+
+    /// The inbox remembers an id for an hour here. What was logged later under it was another command, whose decision may
+    /// have told the same ids.
+    @Test(arguments: [(Int64(3_600_400), Int64(400)), (3_600_401, 3_600_401)])
+    func aTimeIsToldOfWhatTheInboxRemembers(_ loggedAt: Int64, _ decidedAt: Int64) throws {
+        var record = try put("a", id: "c1", offset: 0)
+        record.timestampMs = loggedAt
+        let key = CommandKey(app: "demo", source: "test", id: "c1")
+        let row = DecisionTimes.Row(message: DerivedID.message(of: key, index: 0), decidedAt: 400)
+        try store.database.transaction { try DecisionTimes.keep([row], in: $0) }
+        let entry = try decide([record], pastEnd: Timestamp(milliseconds: 10_000_000))[0]
+        let told = try EnvelopeReader.read(value: entry.messages[0].value, headers: entry.messages[0].headers)
+        #expect(told.attributes.time == Timestamp(milliseconds: decidedAt).rfc3339)
     }
 
     /// Whatever it was refused for, perhaps under an id that it did not take: a key that may do it by now, say.
     @Test func aRecordThatWasRefusedIsRefusedAgain() throws {
         let record = try put("a", id: "c1", offset: 0)
-        let log = MessageWriter.Log(cluster: "cluster", incarnation: 7)
-        func told(_ offset: Int64) throws {
-            let row = DecisionTimes.Row(
-                message: MessageWriter.id(of: try put("a", id: "c1", offset: offset), log), decidedAt: 500,
-                rejection: "INSUFFICIENT_SCOPE: Your key may not.")
-            try store.database.transaction { try DecisionTimes.keep([row], in: $0) }
-        }
-        try told(0)
+        try tell(record, rejection: "INSUFFICIENT_SCOPE: Your key may not.")
         let other = try put("b", id: "c1", offset: 1)
         let entries = try decide([record, other], pastEnd: Timestamp(milliseconds: 1000))
         #expect(entries.map(\.reason) == ["INSUFFICIENT_SCOPE", nil])
         #expect(try store.values() == ["k": "b"])
         // The present is judged by what holds now.
-        try told(2)
-        #expect(try decide([put("c", id: "c2", offset: 2)]).map(\.outcome) == [.succeeded])
+        let later = try put("c", id: "c2", offset: 2)
+        try tell(later, rejection: "INSUFFICIENT_SCOPE: Your key may not.")
+        #expect(try decide([later]).map(\.outcome) == [.succeeded])
     }
 
     /// It was logged in the first millisecond of 1970. Where it is told when it was decided, that time counts.
@@ -252,7 +280,7 @@ import WireJSON
             entries = try decide([first]) + decide([between]) + decide([again])
         }
         #expect(entries.map(\.outcome.rawValue) == ["succeeded", "succeeded", "repeated"])
-        let replies = entries[2].messages
+        let replies = entries[2].told
         #expect(replies.map(\.role) == [.reply])
         #expect(replies[0].topic == "identity.replies.other")
         #expect(replies[0].value == entries[0].messages.last?.value)
@@ -266,7 +294,7 @@ import WireJSON
         _ = try decide([put("a", id: "c1", offset: 0), put("a", id: "c1", offset: 1)])
         let third = try decide([put("a", id: "c1", offset: 2)])
         #expect(third[0].outcome.rawValue == "repeated")
-        #expect(third[0].messages.count == 1)
+        #expect(third[0].told.count == 1)
     }
 
     @Test(arguments: [true, false]) func otherContentUnderTheSameIDIsRejected(_ inOneBatch: Bool) throws {

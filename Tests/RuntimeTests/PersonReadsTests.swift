@@ -169,7 +169,7 @@ import WireJSON
             }
         }
         let messages = try decide(records).1.flatMap(\.messages)
-        #expect(messages.map(\.role) == [.event, .reply, .reply, .reply])
+        #expect(messages.map(\.role) == [.event, .reply, .event, .reply, .reply])
         for message in messages {
             let attributes = try EnvelopeReader.read(value: message.value, headers: message.headers).attributes
             #expect(attributes.authID == row.key && (attributes.authType == "api_key") == (row.key != nil))

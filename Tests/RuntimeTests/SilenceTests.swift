@@ -21,12 +21,11 @@ import Testing
         ]
         var silence = Silence()
         let entries = decided.indices.map { entry(decided[$0].partition, Int64($0)) }
-        let keys = decided.enumerated().map { CommandKey(app: $1.app, source: "s", id: CommandID("c\($0)")) }
+        let ids = decided.indices.map { "m\($0)" }
         for (place, one) in decided.enumerated() {
-            silence.add(keys[place], entries[place], at: Timestamp(milliseconds: one.time), place: place)
+            silence.add(ids[place], one.app, entries[place], at: Timestamp(milliseconds: one.time), place: place)
         }
         let notes = silence.take()
-        let ids = keys.map { DerivedID.message(of: $0, index: 0) }
         #expect(notes.map(\.decisions) == [[ids[2]], [ids[3]], [ids[4]], [ids[0], ids[1], ids[5]]])
         #expect(notes.map(\.place) == [2, 3, 4, 5])
         #expect(notes.map(\.decidedAt.milliseconds) == [1, 1, 2, 1])

@@ -36,10 +36,15 @@ struct BatchDecider<Service: CommandService> {
     ) throws -> [Entry] {
         guard pastTimes.end != nil else { return try decideAll(batch, in: transaction, now: now) }
         var decider = self
-        decider.pastTimes.decided = try pastTimes.find(batch.compactMap { $0.accepted?.keyOnce }, in: transaction)
-        decider.pastTimes.refused = try DecisionTimes.rejections(
-            batch.compactMap { $0.accepted.map(messageID) }, in: transaction)
+        decider.pastTimes = try past(of: batch.compactMap(\.accepted), in: transaction)
         return try decider.decideAll(batch.map(decider.asItWas), in: transaction, now: now)
+    }
+
+    /// The times of the past, with what is told of these commands.
+    func past(of commands: [Command], in transaction: any SQLTransaction) throws(StorageError) -> PastTimes {
+        var past = pastTimes
+        try past.learn(of: commands, in: transaction, messageID: messageID)
+        return past
     }
 
     /// The id of the message about its record, where there is one.
@@ -50,15 +55,8 @@ struct BatchDecider<Service: CommandService> {
     /// A record that was refused once, whatever for, is refused again: its key may do by now what it could not, and who it
     /// would be done to did not see it coming.
     private func asItWas(_ inbound: Inbound<Service.Command>) -> Inbound<Service.Command> {
-        guard let command = inbound.accepted, command.isCommand, !command.isDryRun,
-            pastTimes.isPast(command.record)
-        else { return inbound }
-        if let text = pastTimes.refused[messageID(command)] {
-            return .refused(
-                Refusal(
-                    record: command.record, answer: Refusal.Answer(command, PastTimes.rejection(text))))
-        }
-        return pastTimes.isReused(command) ? .refused(reuse(by: command)) : inbound
+        guard let command = inbound.accepted, let rejection = pastTimes.refusal(of: command) else { return inbound }
+        return .refused(Refusal(record: command.record, answer: Refusal.Answer(command, rejection)))
     }
 
     private func decideAll(
@@ -154,12 +152,11 @@ struct BatchDecider<Service: CommandService> {
     ) -> [Decided?] {
         var decided = Set(known.keys)
         return batch.indices.map { place in
-            guard let command = batch[place].accepted, command.triedFor == nil, !decided.contains(command.key) else {
-                return nil
-            }
+            guard let command = batch[place].accepted, command.triedFor == nil, !decided.contains(command.key),
+                !pastTimes.isRepetition(command)
+            else { return nil }
             let decision = decide(command, state, now, facts: facts.isEmpty ? nil : facts[command.key])
             if command.isDryRun { return decision }
-            if pastTimes.isRepetition(command, now: decision.outcome) { return Decision(decision.outcome) }
             if again.contains(command.key) { decided.insert(command.key) }
             var chain = DecisionChain(command.stored)
             for change in decision.changes {
@@ -193,7 +190,7 @@ struct BatchDecider<Service: CommandService> {
             var context = context(of: command, now)
             context.facts = facts
             let decision = service.decide(body, state, context)
-            return pastTimes.rejection(of: command.record, command.key, now: decision.outcome)
+            return pastTimes.rejection(of: command, now: decision.outcome)
                 .map { Decision(.rejected($0)) } ?? decision
         }
     }
@@ -226,21 +223,24 @@ struct BatchDecider<Service: CommandService> {
                 if let entry = dryRuns[place] { entries.append(entry) }
             case (.accepted(let command), let decision?) where isOfNoConsequence(command, decision):
                 break
-            case (.accepted(let command), let decision?) where pastTimes.isRepetition(command, now: decision.outcome):
-                entries.append(entry(command, .repeated, nil, []))
             case (.accepted(let command), let decision?):
                 let (entry, answer) = try entry(command, decision, &replies, now)
                 entry.before = chains.before[place]
                 entries.append(entry)
                 if decision.events.isEmpty, answer == nil || entry.messages.count > 1 {
-                    silence.add(command.key, entry, at: time(of: command, now), place: place)
+                    let first = DerivedID.message(of: command.key, index: 0)
+                    silence.add(first, command.key.app, entry, at: time(of: command, now), place: place)
                 }
                 if again.contains(command.key) {
                     digests[command.key] = command.keptDigest
                     replies.remember(answer, to: command.key)
                 }
-            case (.accepted(let command), nil) where digests[command.key] == command.keptDigest:
-                entries.append(try entry(repeated: command, replies, now))
+            case (.accepted(let command), nil) where digests[command.key] ?? command.keptDigest == command.keptDigest:
+                let entry = try entry(repeated: command, replies, now)
+                entries.append(entry)
+                if command.isCommand, !command.isDryRun, entry.outcome == .repeated {
+                    silence.add(messageID(command), command.key.app, entry, at: time(of: command, now), place: place)
+                }
             case (.accepted(let command), nil):
                 entries.append(try entry(reusedBy: command, now))
             case (.refused(let refusal), _):
@@ -259,14 +259,14 @@ struct BatchDecider<Service: CommandService> {
         return entries
     }
 
-    /// Tells of decisions whose first message is no event and no reply: with the messages of the last one, whose reply stays
-    /// the last of them.
+    /// Tells of decisions whose first message is no event and no reply, and of repetitions: with the messages of the last
+    /// one, whose reply stays the last of them.
     private func note(_ silence: inout Silence, _ batch: [Inbound<Service.Command>]) throws {
         for note in silence.take() {
             guard let command = batch[note.place].accepted else { continue }
             let message = try writer.event(
                 DecisionsNoted(decisions: note.decisions), of: command, incarnation: incarnation(of: command.record),
-                index: 0, now: note.decidedAt)
+                index: 0, id: note.decisions.last, now: note.decidedAt)
             note.entry.messages.insert(message, at: 0)
         }
     }
@@ -323,10 +323,12 @@ struct BatchDecider<Service: CommandService> {
     }
 
     /// A reply, and nothing else: not even the command's id is taken.
-    private func entry(tried command: Command, _ decision: Decided, _ now: Timestamp) throws -> Entry {
+    func entry(
+        tried command: Command, _ decision: Decided, note: String? = nil, _ now: Timestamp
+    ) throws -> Entry {
         let reply = try writer.preview(
             decision.outcome, try decision.events.map(writer.preview), of: command,
-            id: messageID(command), now: now)
+            id: messageID(command), note: note, now: now)
         return entry(command, .dryRun, decision.outcome.reason, [reply])
     }
 
@@ -392,7 +394,7 @@ struct BatchDecider<Service: CommandService> {
 
     /// As of when it is decided.
     private func time(of command: Command, _ now: Timestamp) -> Timestamp {
-        pastTimes.time(of: command.record, command.key, now: now)
+        pastTimes.time(of: command, now: now)
     }
 
     func incarnation(of record: KafkaRecord) -> Int64 { incarnations[record.topicPartition] ?? 0 }

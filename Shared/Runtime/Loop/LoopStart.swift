@@ -37,7 +37,7 @@ package struct LoopStart {
         self.watch = watch
         self.seams = seams
         self.trial = trial
-        pastTimes = PastTimes(end: configuration.replayUntil)
+        pastTimes = PastTimes(end: configuration.replayUntil, retention: configuration.journalRetention)
     }
 
     /// - Returns: `nil` when it was asked to stop while waiting.

@@ -71,14 +71,16 @@ struct MessageWriter {
 
     // MARK: Of an authenticated command
 
-    /// - Parameter index: the message's number among all that the command led to; part of its id.
+    /// - Parameters:
+    ///   - index: the message's number among all that the command led to.
+    ///   - id: `nil`: the one that the command and the number give.
     func event(
         _ event: any EventMessage, of command: AcceptedCommand<some Sendable>, incarnation: Int64, index: Int,
-        now: Timestamp
+        id: String? = nil, now: Timestamp
     ) throws -> OutboxRecord {
         func write<Event: EventMessage>(_ event: Event) throws -> OutboxRecord {
             var attributes = follow(command.attributes, type: Event.type, now: now)
-            attributes.id = DerivedID.message(of: command.key, index: index)
+            attributes.id = id ?? DerivedID.message(of: command.key, index: index)
             attributes.subject = event.subject
             attributes.sequence = sequence(command.record, incarnation, index)
             attributes.partitionKey = partitionKey(app: command.key.app, subject: event.subject)

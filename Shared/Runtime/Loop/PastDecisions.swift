@@ -111,21 +111,19 @@ struct PastDecisions {
             else { continue }
             later.note(message, at: time)
             let decisions = (try? Self.decisions(in: message)) ?? [message.attributes.id]
-            let reply = Self.reply(in: message)
-            let rejection = reply.flatMap { $0.status == .rejected ? $0.rejection.description : nil }
-            let isDone = reply.map { [.succeeded, .pending].contains($0.status) } ?? false
-            rows += decisions.map {
-                DecisionTimes.Row(
-                    message: $0, decidedAt: time, rejection: rejection, digest: reply?.commandDigest, isDone: isDone)
-            }
+            let rejection = Self.rejection(in: message)
+            rows += decisions.map { DecisionTimes.Row(message: $0, decidedAt: time, rejection: rejection) }
         }
         guard !rows.isEmpty else { return 0 }
         try database.transaction { try DecisionTimes.keep(rows, in: $0) }
         return rows.count
     }
 
-    private static func reply(in message: CloudEvent<JSONView>) -> ReceivedReply? {
-        message.attributes.type == ReceivedReply.type ? ReceivedReply(message.data.value) : nil
+    private static func rejection(in message: CloudEvent<JSONView>) -> String? {
+        guard message.attributes.type == ReceivedReply.type, let reply = ReceivedReply(message.data.value),
+            reply.status == .rejected
+        else { return nil }
+        return reply.rejection.description
     }
 
     private static func decisions(in message: CloudEvent<JSONView>) throws -> [String]? {

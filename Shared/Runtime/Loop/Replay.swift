@@ -102,58 +102,104 @@ package struct Replay {
     }
 }
 
-/// By which time a record is decided: of the past, by that of its decision, so that what it did once it does again. Where
-/// nothing tells of that, by its own: codes are valid as long as they were, and a command that has expired since is carried
-/// out.
+/// What is known of the past while it is replayed: by which time a record is decided, so that what it did once it does again,
+/// and which records did nothing. Where nothing tells of that, a record has its own time: codes are valid as long as they
+/// were, and a command that has expired since is carried out.
 struct PastTimes {
+    private struct Place: Hashable {
+        var partition: TopicPartition
+        var offset: Int64
+
+        init(_ record: KafkaRecord) { (partition, offset) = (record.topicPartition, record.offset) }
+    }
+
+    /// How many of a command's messages are looked for: the reply to one that was refused stands behind an event at most.
+    private static let messagesLookedFor = 2
+
     /// Where the past ends; `nil` where nothing is replayed.
-    var end: Timestamp?
-    /// What is known of when commands of the past were decided.
-    var decided: [CommandKey: DecisionTimes.Found] = [:]
-    /// Why records of the past were refused, by the ids of the messages that told of it.
-    var refused: [String: String] = [:]
+    let end: Timestamp?
+    /// For how long the inbox remembers an id, in milliseconds: what was logged later was another command.
+    private let retention: Int64
     var later = LaterTimes()
+    /// What was told of records that took no id: they were refused, or repeated a command.
+    private var records: [Place: DecisionTimes.Row] = [:]
+    /// What was told first of commands, and why they were refused.
+    private var commands: [CommandKey: DecisionTimes.Row] = [:]
+
+    init(end: Timestamp? = nil, retention: Duration = .seconds(3600)) {
+        self.end = end
+        self.retention = retention.inMilliseconds
+    }
+
+    /// Takes in what is told of these commands.
+    /// - Parameter messageID: the id of a message about a command's record.
+    mutating func learn<Body: Sendable>(
+        of commands: [AcceptedCommand<Body>], in transaction: any SQLTransaction,
+        messageID: (AcceptedCommand<Body>) -> String
+    ) throws(StorageError) {
+        let commands = commands.filter { $0.keyOnce != nil && isPast($0.record) }
+        let ids = commands.map { command in
+            [messageID(command)]
+                + (0..<Self.messagesLookedFor).map { DerivedID.message(of: command.key, index: $0) }
+        }
+        let told = try DecisionTimes.find(Set(ids.joined()), in: transaction)
+        for (command, ids) in zip(commands, ids) {
+            if let row = told[ids[0]] { records[Place(command.record)] = row }
+            let rows = ids.dropFirst().compactMap { told[$0] }
+            guard var row = told[ids[1]] else { continue }
+            row.rejection = rows.compactMap(\.rejection).first
+            row.decidedAt = later.time(of: command.key, row.decidedAt)
+            self.commands[command.key] = row
+        }
+    }
 
     func isPast(_ record: KafkaRecord) -> Bool {
         guard let end else { return false }
         return record.timestampMs >= 0 && record.timestampMs < end.milliseconds
     }
 
-    func time(of record: KafkaRecord, _ key: CommandKey? = nil, now: Timestamp) -> Timestamp {
-        guard isPast(record) else { return now }
-        let time = key.flatMap { decided[$0]?.decidedAt } ?? record.timestampMs
-        return min(now, Timestamp(milliseconds: time))
+    /// When it was decided once, in milliseconds; `nil` where nothing tells.
+    func decidedAt(_ command: AcceptedCommand<some Sendable>) -> Int64? {
+        (told(of: command) ?? decision(of: command))?.decidedAt
     }
 
-    /// - Returns: what is known of the commands of which something tells.
-    func find(
-        _ commands: [CommandKey], in transaction: any SQLTransaction
-    ) throws(StorageError) -> [CommandKey: DecisionTimes.Found] {
-        var found = try DecisionTimes.find(commands, in: transaction)
-        for (command, once) in found { found[command]?.decidedAt = later.time(of: command, once.decidedAt) }
-        return found
+    func time(of command: AcceptedCommand<some Sendable>, now: Timestamp) -> Timestamp {
+        decidedAt(command).map { min(now, Timestamp(milliseconds: $0)) } ?? time(of: command.record, now: now)
     }
 
-    /// Whether its id was another one's once: what was answered under it said something else. It was refused, whichever of
-    /// the two a replay comes to first.
-    func isReused(_ command: AcceptedCommand<some Sendable>) -> Bool {
-        guard isPast(command.record), let key = command.keyOnce, let told = decided[key]?.digest else { return false }
-        return told != CommandDigest.text(command.digest)
+    func time(of record: KafkaRecord, now: Timestamp) -> Timestamp {
+        isPast(record) ? min(now, Timestamp(milliseconds: record.timestampMs)) : now
     }
 
-    /// Whether what was carried out under this id once was another record, which said the same: with another key, or another
-    /// `expirytime`. This one was its repetition then, and did nothing; the id is that one's.
-    func isRepetition(_ command: AcceptedCommand<some Sendable>, now outcome: Outcome) -> Bool {
-        guard outcome.isRefusal, isPast(command.record), let key = command.keyOnce else { return false }
-        return decided[key]?.isDone == true
+    /// What is told of its record, which took no id.
+    private func told(of command: AcceptedCommand<some Sendable>) -> DecisionTimes.Row? {
+        end != nil && command.isCommand && command.keyOnce != nil ? records[Place(command.record)] : nil
+    }
+
+    /// What is told of the command that had its id.
+    private func decision(of command: AcceptedCommand<some Sendable>) -> DecisionTimes.Row? {
+        guard let key = command.keyOnce, isPast(command.record), let row = commands[key],
+            command.record.timestampMs - row.decidedAt <= retention
+        else { return nil }
+        return row
+    }
+
+    /// Whether it repeated a command: another record of this id was decided, and this one did nothing. What it would do now,
+    /// with its own key and `expirytime`, may be something else.
+    func isRepetition(_ command: AcceptedCommand<some Sendable>) -> Bool {
+        told(of: command).map { $0.rejection == nil } ?? false
+    }
+
+    /// Why a record was refused once, and took no id: for its key's scopes, say, or because its id was another one's.
+    func refusal(of command: AcceptedCommand<some Sendable>) -> Rejection? {
+        told(of: command)?.rejection.map(Self.rejection)
     }
 
     /// Why a command was refused once, which is carried out now: what it was refused for was another replica's, perhaps, or
     /// is allowed by now. It changed nothing then, and what came later was decided without it.
-    func rejection(of record: KafkaRecord, _ key: CommandKey, now outcome: Outcome) -> Rejection? {
+    func rejection(of command: AcceptedCommand<some Sendable>, now outcome: Outcome) -> Rejection? {
         if case .rejected = outcome { return nil }
-        guard isPast(record) else { return nil }
-        return decided[key]?.rejection.map(Self.rejection)
+        return decision(of: command)?.rejection.map(Self.rejection)
     }
 
     /// - Parameter text: `Rejection.description`.

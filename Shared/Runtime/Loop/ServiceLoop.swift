@@ -255,13 +255,14 @@ package final class ServiceLoop<Service: CommandService> {
     private func decisionTimes(_ records: [KafkaRecord]) -> [Int64?] {
         guard !records.isEmpty else { return [] }
         let commands = records.map { read($0).accepted }
-        let keys = commands.compactMap { $0?.keyOnce }
-        var past = pastTimes
-        past.decided = persist { try database.transaction { try pastTimes.find(keys, in: $0) } } ?? [:]
+        let decider = batchDecider(at: clock.time())
+        let past =
+            persist { try database.transaction { try decider.past(of: commands.compactMap { $0 }, in: $0) } }
+            ?? pastTimes
         return commands.map { command in
-            guard let command, let key = command.keyOnce, !past.isReused(command) else { return nil }
-            let time = past.decided[key]?.decidedAt
-            if time == nil, past.isPast(command.record) { housekeeping.untold += 1 }
+            guard let command, command.keyOnce != nil, past.isPast(command.record) else { return nil }
+            let time = past.decidedAt(command)
+            if time == nil { housekeeping.untold += 1 }
             return time
         }
     }

@@ -3,12 +3,13 @@
 import Contracts
 import Messaging
 
-/// Decisions of a batch whose first message is no event and no reply, by which a replay would know when they were taken. One
-/// note tells of those of one app, partition and time (``DecisionsNoted``).
+/// What a batch decided, and what no message of its own tells a replay of: decisions whose first message is no event and no
+/// reply, and records that repeated a command. One note tells of those of one app, partition and time (``DecisionsNoted``).
 struct Silence {
     struct Note {
+        /// The ids of the messages that would tell of them.
         var decisions: [String]
-        /// The last decision's, and its place in the batch.
+        /// The last one's, and its place in the batch.
         var entry: Entry
         var place: Int
         var decidedAt: Timestamp
@@ -22,9 +23,8 @@ struct Silence {
 
     private var notes: [Group: Note] = [:]
 
-    mutating func add(_ command: CommandKey, _ entry: Entry, at decidedAt: Timestamp, place: Int) {
-        let group = Group(app: command.app, partition: entry.place, decidedAt: decidedAt)
-        let decision = DerivedID.message(of: command, index: 0)
+    mutating func add(_ decision: String, _ app: AppID, _ entry: Entry, at decidedAt: Timestamp, place: Int) {
+        let group = Group(app: app, partition: entry.place, decidedAt: decidedAt)
         if notes[group] == nil {
             notes[group] = Note(decisions: [decision], entry: entry, place: place, decidedAt: decidedAt)
         } else {
