@@ -47,14 +47,16 @@ struct SagaService: CommandService {
         var subject: String { "" }
     }
 
-    /// The service `peer` tells others what it makes of it.
+    /// The service `peer` tells others what it makes of the first two, and `other` of the third.
     struct News: EventMessage {
         static let type = "identity.saga.news.v1"
         var number: Int
         var subject: String { "\(number)" }
     }
 
-    static func listeners(to event: any EventMessage) -> [String] { event is News ? ["peer"] : [] }
+    static func listeners(to event: any EventMessage) -> [String] {
+        (event as? News).map { [$0.number < 3 ? "peer" : "other"] } ?? []
+    }
 
     struct Ask: CommandMessage {
         static let type = "identity.peer.ask.v1"
@@ -138,6 +140,8 @@ struct SagaService: CommandService {
         case .begin("news"): return Decision(.succeeded(Secret(secret: "own")), events: [News(number: 1)])
         case .begin("news and more"):
             return Decision(.succeeded(Secret(secret: "own")), events: [News(number: 1), News(number: 2)])
+        case .begin("news for all"):
+            return Decision(.succeeded(Secret(secret: "own")), events: (1...3).map { News(number: $0) })
         case .begin("remind me"):
             var decision = Decision<State.Change>(.succeeded(Secret(secret: "own")))
             decision.due = [

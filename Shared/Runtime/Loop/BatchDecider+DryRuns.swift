@@ -24,9 +24,13 @@ extension BatchDecider {
             if let answer = command.triedFor {
                 entries[place] = try take(answer, command, in: transaction, now)
             } else if command.isDryRun, let decision = decisions[place] {
-                let questions = questions(of: decision, on: command)
-                if questions.isEmpty { continue }
-                entries[place] = try begin(command, questions, &waiting, in: transaction, now)
+                var so = Rehearsal()
+                try so.take(decision, questions(of: decision, on: command), isFirst: true, of: command.key, writer)
+                if !so.questions.isEmpty {
+                    entries[place] = try begin(command, so.questions, &waiting, in: transaction, now)
+                } else if let note = so.note {
+                    entries[place] = try entry(tried: command, decision, note: note, now)
+                }
             }
         }
         return entries
@@ -67,6 +71,8 @@ extension BatchDecider {
             case .event(_, _, let id): id
             }
         }
+
+        fileprivate var isEvent: Bool { if case .event = self { true } else { false } }
 
         fileprivate var service: String {
             switch self {
@@ -109,14 +115,14 @@ extension BatchDecider {
         var events: [ReplyEvent] = []
         /// The services of the forwards that are not answered.
         var open: [CommandID: String] = [:]
-        /// Those that would have done something by now.
+        /// Those that would have done something by now, as far as is known.
         var changed: Set<String> = []
-        /// What the newest record leads to.
+        /// What the newest record leads to, as far as it can be asked.
         var questions: [Question] = []
-        /// Why no more can be told.
+        /// Why not all can be told.
         var note: String?
 
-        var isOver: Bool { open.isEmpty || note != nil }
+        var isOver: Bool { open.isEmpty }
     }
 
     private func begin(
@@ -245,19 +251,22 @@ extension BatchDecider.Rehearsal {
             outcome = settlement.outcome
         }
         events += try decision.events.map(writer.preview)
-        self.questions = questions
-        var told: Set<String> = []
+        self.questions = []
+        for (service, asked) in Dictionary(grouping: questions, by: \.service)
+        where asked.count > 1 && asked.contains(where: \.isEvent) {
+            // What it makes of the second follows from what it makes of the first.
+            changed.insert(service)
+        }
         for question in questions {
             let service = question.service
-            open[question.id] = service
-            // Of two events a service makes the second one's of what it made of the first.
-            var isSecond = false
-            if case .event = question { isSecond = !told.insert(service).inserted }
-            guard isSecond || changed.contains(service) else { continue }
-            note =
-                note
-                ?? "What the \(service) service would answer next follows from what it would have done before, which a dry "
-                + "run leaves undone."
+            if !changed.contains(service) {
+                open[question.id] = service
+                self.questions.append(question)
+            } else if note == nil {
+                note =
+                    "What the \(service) service would do is not told: it follows from what it would have done before, "
+                    + "which a dry run leaves undone."
+            }
         }
     }
 }
