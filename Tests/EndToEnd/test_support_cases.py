@@ -129,6 +129,9 @@ class Script:
             if line == "…":
                 continue
             match = next((found for one in left if (found := self.match(line, one))), None)
+            # An answer that comes before the event leaves nothing to leave out.
+            if match is None and line.startswith("  … between the services"):
+                continue
             assert match is not None, f"{line}\nis not printed:\n" + "\n".join(printed)
             left.remove(match.string)
             self.ids |= dict(zip(re.findall(ID, line), match.groups(), strict=True))

@@ -52,13 +52,13 @@ import WireJSON
 
         func begin(
             _ question: String = "why", id: String = "c1", offset: Int64 = 0, dryRun: String? = "true",
-            signedBy key: String = "demo-backend"
+            signedBy key: String = "demo-backend", by service: String = "gateway"
         ) throws -> KafkaRecord {
             var attributes = Fixture.attributes(SagaService.begin, id: id)
             attributes.dryRun = dryRun
             attributes.replyTo = "identity.replies.mine"
             attributes.replyKey = "my-key"
-            if key == Signature.internalKeyID { attributes.source = "identitybus/gateway" }
+            if key == Signature.internalKeyID { attributes.source = "identitybus/\(service)" }
             return try Fixture.record(
                 attributes, ["question": .string(question)], signedBy: key, offset: offset,
                 topic: topics.commands("saga"))
@@ -66,7 +66,8 @@ import WireJSON
 
         /// What the service that was asked answers.
         func answer(
-            to forward: OutboxRecord?, _ status: String = "succeeded", offset: Int64 = 0, isDryRun: Bool = true
+            to forward: OutboxRecord?, _ status: String = "succeeded", offset: Int64 = 0, isDryRun: Bool = true,
+            message: JSONValue? = nil
         ) throws -> KafkaRecord {
             let forward = try #require(forward)
             let asked = try EnvelopeReader.read(value: forward.value, headers: forward.headers)
@@ -78,6 +79,7 @@ import WireJSON
                 "commandDigest": "d",
                 "status": .string(status),
             ]
+            data["message"] = message
             if isDryRun {
                 data["dryRun"] = true
                 data["events"] = [["type": "identity.peer.happened.v1", "data": ["number": .string("\(offset)")]]]
@@ -280,6 +282,27 @@ import WireJSON
         #expect(told.count == 1 && data.isDryRun && data.status == .succeeded)
         #expect((data.message?.hasPrefix("What the peer service would do is not told") ?? false) == isNoted)
         #expect(types(data).filter { $0 == "identity.peer.happened.v1" }.count == asked.count)
+    }
+
+    /// It has left undone what it asks for.
+    @Test(arguments: ["gateway", "peer"]) func whoAsksIsNotAskedBack(_ service: String) throws {
+        let one = try Deployment(.sqlite)
+        let told = try one.decide([one.begin("news", signedBy: Signature.internalKeyID, by: service)])[0].messages
+        #expect(told.map(\.role) == [service == "peer" ? .reply : .command])
+        guard service == "peer" else { return }
+        let note = "What the peer service would do is not told"
+        let data = try reply(told[0]).data
+        #expect(data.status == .succeeded && data.message?.hasPrefix(note) == true)
+        #expect(types(data) == ["identity.saga.news.v1"])
+    }
+
+    /// What the service that was asked could not tell, and why, is told by the one that asked.
+    @Test(arguments: [("succeeded", "Not all." as JSONValue?), ("rejected", nil)])
+    func whatAnotherCannotTellIsSaid(_ status: String, _ note: JSONValue?) throws {
+        let one = try Deployment(.sqlite)
+        let asked = try one.decide([one.begin("news")])[0].messages
+        let answer = try one.answer(to: asked.first, status, offset: 1, message: "Not all.")
+        #expect(try reply(one.decide([answer])[0].messages.first).data.message.map { .string($0) } == note)
     }
 
     /// What a service would make of an event is asked by other services, and never more than a dry run.

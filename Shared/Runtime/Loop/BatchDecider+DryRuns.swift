@@ -24,7 +24,7 @@ extension BatchDecider {
             if let answer = command.triedFor {
                 entries[place] = try take(answer, command, in: transaction, now)
             } else if command.isDryRun, let decision = decisions[place] {
-                var so = Rehearsal()
+                var so = Rehearsal(of: command)
                 try so.take(decision, questions(of: decision, on: command), isFirst: true, of: command.key, writer)
                 if !so.questions.isEmpty {
                     entries[place] = try begin(command, so.questions, &waiting, in: transaction, now)
@@ -123,6 +123,14 @@ extension BatchDecider {
         var note: String?
 
         var isOver: Bool { open.isEmpty }
+
+        /// The service that asks for it has left something undone.
+        init(of command: Accepted) {
+            let source = command.attributes.source
+            if source.hasPrefix(Topics.ownSources) { changed = [String(source.dropFirst(Topics.ownSources.count))] }
+        }
+
+        init(outcome: Outcome) { self.outcome = outcome }
     }
 
     private func begin(
@@ -182,7 +190,7 @@ extension BatchDecider {
 
     /// Decides all of it, each record on what those before it led to.
     private func rehearse(_ run: Waiting, in transaction: any SQLTransaction) throws -> Rehearsal {
-        var so = Rehearsal()
+        var so = Rehearsal(of: run.records[0].command)
         for (command, now) in run.records {
             so.questions = []
             if let answer = command.triedFor {
@@ -239,6 +247,7 @@ extension BatchDecider.Rehearsal {
     fileprivate mutating func take(_ answer: DryRunAnswer, of service: String) {
         events += answer.events
         if answer.status == .succeeded { changed.insert(service) }
+        note = note ?? answer.note
         if answer.status == .pending { note = note ?? "The \(service) service cannot tell all that it would do." }
     }
 

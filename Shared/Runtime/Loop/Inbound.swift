@@ -94,6 +94,8 @@ struct DryRunAnswer: Sendable {
     /// What it would have told others.
     var events: [ReplyEvent]
     var status: ReplyStatus
+    /// Why it did not tell all.
+    var note: String?
 }
 
 /// Why a record is not decided.
@@ -281,7 +283,8 @@ struct InboundReader<Service: CommandService> {
             event["type"]?.stringValue.map { ReplyEvent(type: $0, data: event["data"] ?? .null) }
         }
         return DryRunAnswer(
-            id: id, forward: reply.commandId, events: events ?? [], status: reply.status)
+            id: id, forward: reply.commandId, events: events ?? [], status: reply.status,
+            note: reply.status == .succeeded ? reply.message : nil)
     }
 
     private func body(_ event: CloudEvent<JSONView>, _ input: Input<Command>) -> Result<Command, Rejection> {
