@@ -109,18 +109,23 @@ struct API: Sendable {
             (one.type, one.data) = (question.type, question.data)
             return one
         }
+        // No tuple: optimised code of Swift 6.3 destroys one that a task of a group returns.
+        struct Told: Sendable {
+            var service: String
+            var answer: Result<Answer, APIFailure>
+        }
         let answers = await withTaskGroup { group in
             for question in questions {
-                group.addTask { () -> (String, Result<Answer, APIFailure>) in
+                group.addTask {
                     let service = FactsCalls.service(question.type)
                     do throws(APIFailure) {
-                        return (service, .success(try await ask(question)))
+                        return Told(service: service, answer: .success(try await ask(question)))
                     } catch {
-                        return (service, .failure(error))
+                        return Told(service: service, answer: .failure(error))
                     }
                 }
             }
-            return await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
+            return await group.reduce(into: [:]) { $0[$1.service] = $1.answer }
         }
         var results: [String: JSONObject] = [:]
         var silent: [String] = []
