@@ -171,6 +171,27 @@ def test_a_device_leads_to_whoever_has_it_now(story: Story) -> None:
     assert people[2] in now and people[0] not in now and people[1] not in now
 
 
+def test_who_has_a_device_hears_nothing_of_those_before(story: Story) -> None:
+    """Nor of whoever was erased since: what was decided about the device stays as long as the inbox remembers it."""
+    bus, device, phone = story.deployment.bus, fresh("tablet"), fresh("phone")
+    before = {"customerid": fresh("before"), "email": fresh("before@x.io"), "device_application_stamp": device}
+    gone = bus.ask(c.sync("login", device, before, "fromlinks"))["result"]["mpid"]
+    for _ in range(60):
+        bus.ask(c.sync("login", device, before, "fromlinks"))
+    now = {"customerid": fresh("now"), "device_application_stamp": device}
+    bus.ask(c.sync("login", phone, now, "fromlinks"))
+    there = bus.ask(c.sync("login", device, now, "fromlinks"))["result"]["mpid"]
+    answer = story.explain(now["customerid"]).stdout
+    assert f"device {device} has profile {there}, logged in; before that it had {gone}\n" in answer
+    assert f"device {phone} has profile {there}, logged in" in answer
+    assert before["customerid"] not in answer and before["email"] not in answer
+    # Whoever asks about the device is told what was decided about it, and not where else its people are.
+    elsewhere = fresh("elsewhere")
+    bus.ask(c.sync("login", elsewhere, {"customerid": before["customerid"]}, "fromlinks"))
+    answer = story.explain(device, "fromlinks", "--limit", "1000").stdout
+    assert before["customerid"] in answer and elsewhere not in answer and phone in answer
+
+
 def test_what_a_device_goes_by_leads_to_nobody(story: Story) -> None:
     """The gateway's device ids are stamps too, and whoever was there has them."""
     bus, device = story.deployment.bus, fresh("hall")

@@ -6,7 +6,8 @@ import WireJSON
 
 /// Finds what the services hold about an id, and goes on from what it finds: install, person, external id, customer id,
 /// profile, device. It asks about the devices and installs that the person had before too, and about who was erased, and
-/// goes on to nobody from there.
+/// goes on to nobody from there. Of a device or an install that it comes to it tells what was decided about these people,
+/// and about no others who had it.
 struct IdentityWalk {
     /// What a service says of one thing.
     struct Row: Hashable {
@@ -35,8 +36,12 @@ struct IdentityWalk {
     /// What is explained.
     private var first = ""
     private var asked: Set<String> = []
+    /// The devices and installs that it came to.
+    private var places: Set<String> = []
     private var told: Set<Row> = []
     private var found: [String: Fact] = [:]
+    /// What was found about those alone, by whoever had them.
+    private var there: [String: Fact] = [:]
 
     /// A shared value must not drag the whole store along.
     private static let mostIDs = 40
@@ -49,8 +54,12 @@ struct IdentityWalk {
     mutating func start(from id: String, source: SourceID?, _ inquiry: Inquiry) throws {
         var next = [id]
         (first, asked) = (id, [id])
-        while !next.isEmpty { next = unasked(try ask(next, source, inquiry)) }
+        while !next.isEmpty {
+            let (people, places) = (next.filter { !self.places.contains($0) }, next.filter(self.places.contains))
+            next = unasked(try ask(people, source, inquiry) + ask(places, source, inquiry, for: isOwn))
+        }
         try askOfEnds(source, inquiry)
+        for (place, fact) in there where found[place] == nil { found[place] = part(of: fact) }
         let all = found.values.sorted(by: Self.isBefore)
         decisions = all.suffix(limit)
         hasMore = hasMore || all.count > limit
@@ -60,24 +69,33 @@ struct IdentityWalk {
     /// Whom they were taken apart from. And where the person was, and somebody else may be now: how they were moved away is
     /// decided about that device or install. What else is decided there is other people's.
     private mutating func askOfEnds(_ source: SourceID?, _ inquiry: Inquiry) throws {
-        let (own, known, hadMore) = (asked, found, hasMore)
-        let isOwn: (Fact) -> Bool = { $0.events.contains { Self.names(own, $0) } }
+        let own = asked
+        let known = found.merging(there.filter { isOwn($0.value) }) { first, _ in first }
         let latest = known.values.sorted(by: Self.isBefore).reversed()
         let apart = rows.flatMap { $0.value["apartFrom"]?.arrayValue ?? [] }.compactMap(\.stringValue)
         let left = latest.flatMap(\.events).flatMap { Self.ends($0, of: own) }
-        _ = try ask(unasked(apart + left), source, inquiry, for: isOwn)
-        for (place, fact) in found where known[place] == nil {
-            found[place] = isOwn(fact) ? Self.part(of: fact, own) : nil
-        }
-        hasMore = hadMore
+        let ends = unasked(apart + left)
+        places.formUnion(ends)
+        _ = try ask(ends, source, inquiry, for: { $0.events.contains { Self.names(own, $0) } })
+        // Who was erased was this person, and whom they were taken apart from is another one.
+        asked = own.union(latest.flatMap(\.events).flatMap(Self.erased))
     }
 
-    /// What a decision about others says of these.
-    private static func part(of fact: Fact, _ own: Set<String>) -> Fact {
+    private func isOwn(_ fact: Fact) -> Bool { fact.events.contains { Self.names(asked, $0) } }
+
+    /// What a decision about a place says of these people, and of the place itself; `nil` where it is about others.
+    private func part(of fact: Fact) -> Fact? {
+        guard isOwn(fact) else { return nil }
         var part = fact
         (part.result, part.message, part.commands) = (nil, nil, [])
-        part.events = fact.events.filter { names(own, $0) }
+        part.events = fact.events.filter { Self.names(asked, $0) || !Self.namesAnybody($0) }
         return part
+    }
+
+    private static func namesAnybody(_ event: Fact.Told) -> Bool {
+        ["mpid", "previousMPID", "sourceMPID", "destinationMPID", "takenBy", "userId", "externalId"].contains {
+            event.data[$0].map { $0 != .null } ?? false
+        }
     }
 
     /// Whether an event is about one of these people or profiles, or was until then.
@@ -98,8 +116,7 @@ struct IdentityWalk {
         return next
     }
 
-    /// - Parameter isSought: what is looked for, in the newest pages; all decisions as far as they are wanted, where it is
-    ///   missing.
+    /// - Parameter isSought: what is looked for, in the newest pages, if not everything is.
     /// - Returns: the ids that the rows name which the services have of these.
     private mutating func ask(
         _ about: [String], _ source: SourceID?, _ inquiry: Inquiry, for isSought: ((Fact) -> Bool)? = nil
@@ -124,17 +141,15 @@ struct IdentityWalk {
                     throw Inquiry.refusal(reply, of: asked.question)
                 }
                 guard let answer = reply.result(as: FactsResult.self) else { continue }
-                ids += take(answer, of: asked.service, isFirst: asked.query.id == first)
+                ids += take(answer, of: asked.service, about: asked.query.id)
                 guard let page = answer.next else { continue }
                 // A page has a hundred.
-                let isWanted =
-                    isSought.map { pages < Self.mostPages && !answer.facts.contains(where: $0) }
-                    ?? (pages * 100 < limit)
-                if isWanted {
+                let isFound = isSought.map { answer.facts.contains(where: $0) } ?? true
+                if isFound ? pages * 100 < limit : pages < Self.mostPages {
                     var asked = asked
                     asked.query.page = page
                     more.append(asked)
-                } else {
+                } else if isSought == nil {
                     hasMore = true
                 }
             }
@@ -145,23 +160,32 @@ struct IdentityWalk {
 
     /// The device or the install where an event has one of these people or profiles, or who was erased.
     private static func ends(_ event: Fact.Told, of own: Set<String>) -> [String] {
-        let members =
-            switch event.type {
-            case UserErased.type: ["userId"]
-            case ProfileErased.type: ["mpid"]
-            default: names(own, event) ? ["deviceId", "installId"] : []
-            }
-        return members.compactMap { event.data[$0]?.stringValue }
+        let places = names(own, event) ? ["deviceId", "installId"] : []
+        return erased(event) + places.compactMap { event.data[$0]?.stringValue }
+    }
+
+    private static func erased(_ event: Fact.Told) -> [String] {
+        let member = [UserErased.type: "userId", ProfileErased.type: "mpid"][event.type]
+        return member.flatMap { event.data[$0]?.stringValue }.map { [$0] } ?? []
     }
 
     /// - Returns: the ids that the rows name.
-    private mutating func take(_ answer: FactsResult, of service: String, isFirst: Bool) -> [String] {
-        for fact in answer.facts { found["\(fact.topic)/\(fact.partition)@\(fact.offset)"] = fact }
+    private mutating func take(_ answer: FactsResult, of service: String, about id: String) -> [String] {
+        for fact in answer.facts {
+            let place = "\(fact.topic)/\(fact.partition)@\(fact.offset)"
+            if places.contains(id) { there[place] = fact } else { found[place] = fact }
+        }
         return answer.state.flatMap { value -> [String] in
             let row = Row(service: service, value: value)
             if told.insert(row).inserted { rows.append(row) }
-            // Who else holds a value that a device goes by was asked only of the value itself.
-            return isFirst || value["kind"] != "identity" || value["type"] == "customerid" ? Self.ids(in: value) : []
+            places.formUnion(
+                ["installId", "deviceId"].compactMap { value[$0]?.stringValue }.filter { !asked.contains($0) })
+            let type = value["type"]?.stringValue
+            // Who holds a value that devices go by is many people, and who holds another one was asked of it alone.
+            let leadsOn =
+                value["kind"] != "identity" || type == IdentityType.customerID.rawValue
+                || id == first && !(type.flatMap(IdentityType.init(rawValue:))?.isDevice ?? false)
+            return leadsOn ? Self.ids(in: value) : []
         }
     }
 
