@@ -110,13 +110,18 @@ final class Stage {
         process.standardInput = FileHandle.nullDevice
         process.standardOutput = FileHandle.nullDevice
         process.standardError = FileHandle.nullDevice
+        // `waitUntilExit` looks every 50 ms.
+        let end = DispatchSemaphore(value: 0)
+        process.terminationHandler = { _ in end.signal() }
         let start = ContinuousClock.now
         try process.run()
+        end.wait()
+        let duration = ContinuousClock.now - start
         process.waitUntilExit()
         guard process.terminationStatus == 0 else {
             throw BenchError("identitybus \(arguments.joined(separator: " ")) ended with \(process.terminationStatus)")
         }
-        return ContinuousClock.now - start
+        return duration
     }
 
     /// What the services sign with.
