@@ -355,6 +355,48 @@ def test_of_several_records_with_one_id_the_same_one_is_decided(
         world.stop()
 
 
+@pytest.mark.slow
+def test_what_was_first_decided_is_decided_whatever_came_between(
+    make_world: Callable[[str], World], tmp_path: Path,
+) -> None:
+    """A record is decided, and one that repeats it, in a partition that is read before, is not. Then the store is put back
+    and read on without a replay: there it is the other way round. And a replay that misses a key refuses them all. A later
+    replay decides one of them all the same."""
+    world = make_world("sqlite")
+    assert isinstance(world.store, SQLite)
+    bus = world.deployment.bus
+    name = fresh("go")
+    user = str(create(world.client, name, fresh("install"), fresh("Model"))["userId"])
+    world.quiet()
+    world.stop()
+    shutil.copytree(world.store.directory, tmp_path / "copy", dirs_exist_ok=True)
+    world.start()
+    erasure = Command("link.erase-user", {"userId": user}, user, app=APP, signer="whole-backend")
+    first_partition, *_, last_partition = world.deployment.broker.partitions(bus.commands)
+    for partition in [last_partition, first_partition]:
+        bus.send(erasure, partition=partition)
+        bus.final(erasure.id, 60)
+        wait_until_quiet(world.deployment, 60)
+    after = world.quiet()
+    assert name not in str(after["persons"])
+    world.stop()
+    salts = world.salts()
+    shutil.rmtree(world.store.directory)
+    shutil.copytree(tmp_path / "copy", world.store.directory)
+    world.start()
+    assert world.quiet() == after
+    world.stop()
+    missing = whole()
+    missing["keys"] = [key for key in missing["keys"] if key["id"] != "whole-backend"]
+    for app in [missing, whole(), whole()]:
+        apps.write(world.deployment.apps_file, [app])
+        world.empty()
+        world.replay(IDENTITYBUS_SALTS=salts)
+        told = world.quiet()
+        assert (told == after) == (app != missing), told
+        world.stop()
+
+
 def test_salts_that_do_not_fit_stop_the_start(make_deployment: Callable[..., GatewayDeployment]) -> None:
     deployment = make_deployment("sqlite", services=("link",), kind=GatewayDeployment)
     one, other = (os.urandom(32).hex() for _ in range(2))

@@ -75,43 +75,78 @@ import WireJSON
         }
     }
 
-    /// What was told of a record by its place.
-    private func tell(_ record: KafkaRecord, at time: Int64 = 500, rejection: String? = nil) throws {
-        let log = MessageWriter.Log(cluster: "cluster", incarnation: 7)
-        let row = DecisionTimes.Row(
-            message: MessageWriter.id(of: record, log), decidedAt: time, rejection: rejection)
+    /// What a note tells of a record.
+    private func tell(_ record: KafkaRecord, at time: Int64, isRefused: Bool) throws {
+        let row = DecisionTimes.Row(message: noted(record), decidedAt: time, rejection: isRefused ? "" : nil)
         try store.database.transaction { try DecisionTimes.keep([row], in: $0) }
+    }
+
+    private func noted(_ record: KafkaRecord) -> String {
+        MessageWriter.noted(record.topicPartition, record.offset, .init(cluster: "cluster", incarnation: 7))
     }
 
     /// Two commands had one id, and the one that stands first in the log came second once: it was refused, and is again.
     @Test func whatAnIDWasTakenForOnceItIsAgain() throws {
         let (good, reused) = (try put("good", id: "c1", offset: 1), try put("other", id: "c1", offset: 0))
-        try tell(reused, rejection: Rejection(.idReused).description)
+        try tell(reused, at: 500, isRefused: true)
         let entries = try decide([reused, good], pastEnd: Timestamp(milliseconds: 1000))
-        #expect(entries.map(\.reason) == ["ID_REUSED", nil] && entries[1].outcome == .succeeded)
+        #expect(entries.map(\.outcome) == [.rejected, .succeeded])
         // It takes no id, whoever comes first.
         #expect(try decide([try put("good", id: "c1", offset: 2)]).map(\.outcome) == [.repeated])
     }
 
-    /// The same was said twice under one id, and the record that stands first in the log came second once. What it would do
-    /// now may be something else, with its key and its `expirytime`: it does nothing, and takes no id.
-    @Test(arguments: [true, false]) func aRepetitionIsOneAgain(_ hasExpired: Bool) throws {
-        let time = "1970-01-01T00:00:00.100Z"
-        let copy = try put("a", id: "c1", offset: 0) { if hasExpired { $0.expiryTime = time } }
-        let first = try put("a", id: "c1", offset: 1) { if !hasExpired { $0.expiryTime = time } }
-        try tell(copy)
+    /// The record that it repeated is gone: it says the same, and stands in for it, whether it had expired or not. The next
+    /// replay is told the same of it.
+    @Test(arguments: [true, false]) func aRepetitionStandsInForWhatIsGone(_ isNoted: Bool) throws {
+        let copy = try put("a", id: "c1", offset: 0) { $0.expiryTime = "1970-01-01T00:00:00.100Z" }
         let key = CommandKey(app: "demo", source: "test", id: "c1")
         let row = DecisionTimes.Row(message: DerivedID.message(of: key, index: 0), decidedAt: 400)
         try store.database.transaction { try DecisionTimes.keep([row], in: $0) }
-        let entries = try decide([copy, first], pastEnd: Timestamp(milliseconds: 1000))
-        #expect(entries.map(\.outcome) == [.repeated, hasExpired ? .succeeded : .expired])
-        #expect(try store.values() == (hasExpired ? ["k": "a"] : [:]))
-        // Nobody is answered, and the next replay is told the same.
-        #expect(entries[0].messages.map(\.role) == [.event])
-        let note = try #require(entries[0].notes().first)
-        let id = MessageWriter.id(of: copy, .init(cluster: "cluster", incarnation: 7))
-        #expect(note.data.decisions == [id] && note.attributes.time == Timestamp(milliseconds: 500).rfc3339)
-        #expect(try decide([try put("a", id: "c1", offset: 2)]).map(\.outcome) == [.repeated])
+        if isNoted { try tell(copy, at: 500, isRefused: false) }
+        let entry = try decide([copy], pastEnd: Timestamp(milliseconds: 1000))[0]
+        #expect(entry.outcome == (isNoted ? .succeeded : .expired))
+        let message = try #require(entry.messages.last)
+        let told = try EnvelopeReader.read(value: message.value, headers: message.headers)
+        #expect(told.attributes.time == Timestamp(milliseconds: isNoted ? 500 : 400).rfc3339)
+    }
+
+    /// A log that was made anew has other records at the places of the old ones.
+    @Test(arguments: [(Int64(60_500), "rejected"), (60_501, "succeeded")])
+    func aNoteOfBeforeTheRecordTellsOfAnother(_ loggedAt: Int64, _ outcome: String) throws {
+        var record = try put("a", id: "c1", offset: 0)
+        record.timestampMs = loggedAt
+        try tell(record, at: 500, isRefused: true)
+        let entries = try decide([record], pastEnd: Timestamp(milliseconds: 100_000))
+        #expect(entries.map(\.outcome.rawValue) == [outcome])
+    }
+
+    /// A reply that nobody takes becomes a dead letter, and tells a replay of nothing.
+    @Test(arguments: [("identity.replies.v1", false), ("identity.replies.of-nobody", true)])
+    func whatIsRefusedAndPerhapsNotToldIsNoted(_ topic: String, _ isNoted: Bool) throws {
+        let record = try put("a", id: "c1", offset: 0) {
+            ($0.replyTo, $0.expiryTime) = (topic, "1970-01-01T00:00:00Z")
+        }
+        let notes = try decide([record]).flatMap { try $0.notes() }
+        #expect(notes.map(\.data) == (isNoted ? [DecisionsNoted(refused: [noted(record)])] : []))
+        // What says the same does not stand in for it, later or in the same batch.
+        let again = try (1...3).map { offset in
+            try put("a", id: offset == 1 ? "c1" : "c2", offset: offset) {
+                if offset == 2 { $0.expiryTime = "1970-01-01T00:00:00Z" }
+            }
+        }
+        let told = try decide(again).flatMap { try $0.notes() }
+        #expect(told.map(\.data) == [DecisionsNoted(refused: [again[0], again[2]].map(noted))])
+    }
+
+    /// Whatever for. What a replay refuses by the apps file of now, the next one may allow again.
+    @Test(arguments: [(Int64?.none, 1), (1000, 0)])
+    func whatIsRefusedWhenItIsReadIsNoted(_ pastEnd: Int64?, _ count: Int) throws {
+        let record = try Fixture.record(
+            Fixture.attributes(id: "c1"), ["key": "k", "value": "a"], signedBy: "demo-sdk", offset: 0)
+        let entry = try decide([record], pastEnd: pastEnd.map { Timestamp(milliseconds: $0) })[0]
+        #expect(entry.told.contains { $0.role == .reply })
+        let note = DecisionsNoted(refused: [noted(record)])
+        #expect(try entry.notes().map(\.data) == Array(repeating: note, count: count))
     }
 
     /// One note tells of those of a batch, under an id of its own.
@@ -121,10 +156,14 @@ import WireJSON
         #expect(entries.map(\.outcome) == [.succeeded, .repeated, .repeated, .succeeded])
         #expect(entries.map { $0.messages.map(\.role) }[1...2] == [[.reply], [.event, .reply]])
         let note = try #require(entries[2].notes().first)
-        let ids = records[1...2].map { MessageWriter.id(of: $0, .init(cluster: "cluster", incarnation: 7)) }
-        #expect(note.data.decisions == ids && note.attributes.id == ids[1])
+        #expect(note.data == DecisionsNoted(repeated: records[1...2].map(noted)))
+        #expect(note.attributes.id == noted(records[2]))
+        // Later too, and where it said something else.
+        let later = try [put("a", id: "c2", offset: 4), put("b", id: "c2", offset: 5)]
+        let notes = try decide(later).flatMap { try $0.notes() }
+        #expect(notes.map(\.data) == [DecisionsNoted(repeated: [noted(later[0])], refused: [noted(later[1])])])
         // A dry run is none.
-        let tried = try decide([put("a", id: "c1", offset: 4) { $0.dryRun = "true" }])
+        let tried = try decide([put("a", id: "c1", offset: 6) { $0.dryRun = "true" }])
         #expect(tried[0].messages.map(\.role) == [.reply])
     }
 
@@ -143,16 +182,20 @@ import WireJSON
     }
 
     /// Whatever it was refused for, perhaps under an id that it did not take: a key that may do it by now, say.
-    @Test func aRecordThatWasRefusedIsRefusedAgain() throws {
+    @Test func aRecordThatWasRefusedIsNotDecided() throws {
         let record = try put("a", id: "c1", offset: 0)
-        try tell(record, rejection: "INSUFFICIENT_SCOPE: Your key may not.")
+        try tell(record, at: 500, isRefused: true)
         let other = try put("b", id: "c1", offset: 1)
         let entries = try decide([record, other], pastEnd: Timestamp(milliseconds: 1000))
-        #expect(entries.map(\.reason) == ["INSUFFICIENT_SCOPE", nil])
+        #expect(entries.map(\.outcome) == [.rejected, .succeeded] && entries[0].told.isEmpty)
+        // The next replay is told the same.
+        let note = try #require(entries[0].notes().first)
+        #expect(note.data == DecisionsNoted(refused: [noted(record)]))
+        #expect(note.attributes.time == Timestamp(milliseconds: 500).rfc3339)
         #expect(try store.values() == ["k": "b"])
         // The present is judged by what holds now.
         let later = try put("c", id: "c2", offset: 2)
-        try tell(later, rejection: "INSUFFICIENT_SCOPE: Your key may not.")
+        try tell(later, at: 500, isRefused: true)
         #expect(try decide([later]).map(\.outcome) == [.succeeded])
     }
 

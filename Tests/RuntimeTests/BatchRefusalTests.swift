@@ -60,7 +60,7 @@ import WireJSON
         #expect(entries.map(\.outcome.rawValue) == ["repeated", "dead-lettered"])
         #expect(entries[0].messages.last?.value == first.messages.last?.value)
         #expect(entries[1].reason == "TOO_OLD_TO_TELL")
-        #expect(entries[1].messages.map(\.role) == [.deadLetter, .reply])
+        #expect(entries[1].told.map(\.role) == [.deadLetter, .reply])
         #expect(try reply(entries[1].messages.last).data.status == .rejected)
         #expect(try store.values() == ["k": "v1"])
         let new = try Fixture.record(Fixture.attributes(id: "c2"), ["key": "k", "value": "v2"], offset: 3)
@@ -136,7 +136,7 @@ import WireJSON
         #expect(refused.map(\.reason) == ["KEY_UNKNOWN", "UNKNOWN_TYPE"])
         #expect(refused.allSatisfy { $0.key == nil })
         for (entry, reason) in zip(refused, [ReasonCode.unauthenticated, .unknownType]) {
-            #expect(entry.messages.map(\.role) == [.deadLetter, .reply])
+            #expect(entry.told.map(\.role) == [.deadLetter, .reply])
             let answer = try reply(entry.messages.last)
             #expect(answer.data.status == .rejected)
             #expect(answer.data.rejection.reason == reason)

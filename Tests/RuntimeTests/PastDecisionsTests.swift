@@ -109,10 +109,11 @@ import WireJSON
         defer { broker.close() }
         var noted = Fixture.attributes(DecisionsNoted.type, id: "n1")
         noted.time = Timestamp(milliseconds: 7).rfc3339
-        try send(noted, ["decisions": ["x", "y"]], to: Self.topic)
+        try send(noted, ["decisions": ["x", "y"], "repeated": ["r1"], "refused": ["r2"]], to: Self.topic)
         try prepare()
         #expect(
             try kept == [
+                [.text("r1"), .integer(7), .null], [.text("r2"), .integer(7), .text("")],
                 [.text("x"), .integer(7), .null],
                 [.text("y"), .integer(7), .null],
             ])

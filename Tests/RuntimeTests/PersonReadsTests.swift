@@ -168,8 +168,8 @@ import WireJSON
                 if offset == 2 { (attributes.id, attributes.dryRun) = ("c2", "true") }
             }
         }
-        let messages = try decide(records).1.flatMap(\.messages)
-        #expect(messages.map(\.role) == [.event, .reply, .event, .reply, .reply])
+        let messages = try decide(records).1.flatMap(\.told)
+        #expect(messages.map(\.role) == [.event, .reply, .reply, .reply])
         for message in messages {
             let attributes = try EnvelopeReader.read(value: message.value, headers: message.headers).attributes
             #expect(attributes.authID == row.key && (attributes.authType == "api_key") == (row.key != nil))

@@ -1,16 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A service says when it decided what neither an event nor a reply tells of: events of others that changed nothing,
-/// commands that are answered later, and records that repeated a command. The `time` of the message is that of the decisions.
-/// A replay goes by it (docs/loop.md).
-public struct DecisionsNoted: EventMessage {
+/// A service says when it decided what neither an event nor a reply tells of: events of others that changed nothing, and
+/// commands that are answered later. It says also which records of commands it did not decide. The `time` of the message is
+/// that of all these. A replay goes by it (docs/loop.md).
+public struct DecisionsNoted: EventMessage, Hashable {
     public static let type = "identity.noted.v1"
-    /// Of each decision the id that its first message would have had; of a repetition that of a message about its record.
-    public var decisions: [String]
 
-    public init(decisions: [String]) {
+    /// Of each decision the id that its first message would have had.
+    public var decisions: [String]
+    /// The records that repeated a command. Each has an id that comes from its place.
+    public var repeated: [String]?
+    /// The records that were refused, and took no id.
+    public var refused: [String]?
+
+    public init(decisions: [String] = [], repeated: [String]? = nil, refused: [String]? = nil) {
         self.decisions = decisions
+        self.repeated = repeated
+        self.refused = refused
     }
 
-    public var subject: String { decisions.first ?? "" }
+    public var subject: String { last ?? "" }
+
+    /// The last one of the first list that has any.
+    public var last: String? { decisions.last ?? repeated?.last ?? refused?.last }
 }

@@ -37,26 +37,24 @@ struct BatchDecider<Service: CommandService> {
         guard pastTimes.end != nil else { return try decideAll(batch, in: transaction, now: now) }
         var decider = self
         decider.pastTimes = try past(of: batch.compactMap(\.accepted), in: transaction)
-        return try decider.decideAll(batch.map(decider.asItWas), in: transaction, now: now)
+        return try decider.decideAll(batch, in: transaction, now: now)
     }
 
     /// The times of the past, with what is told of these commands.
     func past(of commands: [Command], in transaction: any SQLTransaction) throws(StorageError) -> PastTimes {
         var past = pastTimes
-        try past.learn(of: commands, in: transaction, messageID: messageID)
+        try past.learn(of: commands, in: transaction) { noted($0.record) }
         return past
     }
 
-    /// The id of the message about its record, where there is one.
-    private func messageID(_ command: Command) -> String {
-        MessageWriter.id(of: command.record, log(of: command.record))
+    /// The id by which a note names a record.
+    private func noted(_ record: KafkaRecord) -> String {
+        MessageWriter.noted(record.topicPartition, record.offset, log(of: record))
     }
 
-    /// A record that was refused once, whatever for, is refused again: its key may do by now what it could not, and who it
-    /// would be done to did not see it coming.
-    private func asItWas(_ inbound: Inbound<Service.Command>) -> Inbound<Service.Command> {
-        guard let command = inbound.accepted, let rejection = pastTimes.refusal(of: command) else { return inbound }
-        return .refused(Refusal(record: command.record, answer: Refusal.Answer(command, rejection)))
+    /// The id of the reply about its record, where there is one.
+    private func messageID(_ command: Command) -> String {
+        MessageWriter.id(of: command.record, log(of: command.record))
     }
 
     private func decideAll(
@@ -153,7 +151,7 @@ struct BatchDecider<Service: CommandService> {
         var decided = Set(known.keys)
         return batch.indices.map { place in
             guard let command = batch[place].accepted, command.triedFor == nil, !decided.contains(command.key),
-                !pastTimes.isRepetition(command)
+                !pastTimes.wasRefused(command)
             else { return nil }
             let decision = decide(command, state, now, facts: facts.isEmpty ? nil : facts[command.key])
             if command.isDryRun { return decision }
@@ -183,7 +181,9 @@ struct BatchDecider<Service: CommandService> {
     func decide(
         _ command: Command, _ state: Service.State, _ now: Timestamp, facts: Result<FactsResult, Rejection>? = nil
     ) -> Decided {
-        if let expiry = command.expiry, expiry <= time(of: command, now) { return Decision(.expired) }
+        if let expiry = command.expiry, !pastTimes.wasRepeated(command), expiry <= time(of: command, now) {
+            return Decision(.expired)
+        }
         switch command.body {
         case .failure(let rejection): return Decision(.rejected(rejection))
         case .success(let body):
@@ -206,7 +206,7 @@ struct BatchDecider<Service: CommandService> {
         _ known: [CommandKey: KnownCommand], _ again: Set<CommandKey>, _ replies: inout Replies, _ now: Timestamp,
         store: (ArraySlice<Entry>) throws -> Void
     ) throws -> [Entry] {
-        var digests = known.mapValues(\.digest)
+        var holders = known.mapValues { IDHolder($0) }
         var entries: [Entry] = []
         entries.reserveCapacity(batch.count)
         var silence = Silence()
@@ -227,46 +227,77 @@ struct BatchDecider<Service: CommandService> {
                 let (entry, answer) = try entry(command, decision, &replies, now)
                 entry.before = chains.before[place]
                 entries.append(entry)
-                if decision.events.isEmpty, answer == nil || entry.messages.count > 1 {
-                    let first = DerivedID.message(of: command.key, index: 0)
-                    silence.add(first, command.key.app, entry, at: time(of: command, now), place: place)
-                }
+                note(decision, of: command, entry, answer, in: &silence, now)
                 if again.contains(command.key) {
-                    digests[command.key] = command.keptDigest
+                    holders[command.key] = IDHolder(command, entry.outcome)
                     replies.remember(answer, to: command.key)
                 }
-            case (.accepted(let command), nil) where digests[command.key] ?? command.keptDigest == command.keptDigest:
-                let entry = try entry(repeated: command, replies, now)
-                entries.append(entry)
-                if command.isCommand, !command.isDryRun, entry.outcome == .repeated {
-                    silence.add(messageID(command), command.key.app, entry, at: time(of: command, now), place: place)
-                }
             case (.accepted(let command), nil):
-                entries.append(try entry(reusedBy: command, now))
+                entries.append(try entry(undecided: command, holders[command.key], replies, &silence, now))
             case (.refused(let refusal), _):
-                entries.append(try entry(refusal, now))
+                let entry = try entry(refusal, now)
+                entries.append(entry)
+                // What a replay refuses by the apps file of now, the next one may allow again.
+                if let answer = refusal.answer, !answer.attributes.isDryRun, !pastTimes.isPast(refusal.record) {
+                    silence.add(.init(answer, of: refusal.record), entry, at: now) {
+                        $0.refuse(noted(refusal.record))
+                    }
+                }
             case (.skipped, _):
                 break
             }
             if entries.count - stored == Self.piece {
-                try note(&silence, batch)
+                try note(&silence)
                 try store(entries[stored...])
                 stored = entries.count
             }
         }
-        try note(&silence, batch)
+        try note(&silence)
         try store(entries[stored...])
         return entries
     }
 
-    /// Tells of decisions whose first message is no event and no reply, and of repetitions: with the messages of the last
-    /// one, whose reply stays the last of them.
-    private func note(_ silence: inout Silence, _ batch: [Inbound<Service.Command>]) throws {
+    /// Notes a decision that no message of its own tells of: the first one is no event and no reply, or it is a refusal that
+    /// nobody takes, perhaps.
+    private func note(
+        _ decision: Decided, of command: Command, _ entry: Entry, _ answer: OutboxRecord?, in silence: inout Silence,
+        _ now: Timestamp
+    ) {
+        guard decision.events.isEmpty else { return }
+        if answer == nil || entry.messages.count > 1 {
+            silence.add(.init(command), entry, at: time(of: command, now)) {
+                $0.decisions.append(DerivedID.message(of: command.key, index: 0))
+            }
+        } else if let answer, answer.mayBeGivenUp, decision.outcome.isRefusal, decision.changes.isEmpty {
+            silence.add(.init(command), entry, at: time(of: command, now)) { $0.refuse(noted(command.record)) }
+        }
+    }
+
+    /// A record whose id is taken, or that was refused once. One that repeats a refusal counts as refused.
+    private func entry(
+        undecided command: Command, _ holder: IDHolder?, _ replies: Replies, _ silence: inout Silence, _ now: Timestamp
+    ) throws -> Entry {
+        let entry =
+            if pastTimes.wasRefused(command) {
+                entry(command, .rejected, nil, [])
+            } else if holder?.isRepeated(by: command) == true {
+                try entry(repeated: command, replies, now)
+            } else {
+                try entry(reusedBy: command, now)
+            }
+        if command.isCommand, !command.isDryRun {
+            let isRepeated = entry.outcome == .repeated && holder?.isRefused == false
+            silence.add(.init(command), entry, at: time(of: command, now)) {
+                if isRepeated { $0.repeat(noted(command.record)) } else { $0.refuse(noted(command.record)) }
+            }
+        }
+        return entry
+    }
+
+    /// Tells of what no message of its own tells of: with the messages of the last one, whose reply stays the last of them.
+    private func note(_ silence: inout Silence) throws {
         for note in silence.take() {
-            guard let command = batch[note.place].accepted else { continue }
-            let message = try writer.event(
-                DecisionsNoted(decisions: note.decisions), of: command, incarnation: incarnation(of: command.record),
-                index: 0, id: note.decisions.last, now: note.decidedAt)
+            let message = try writer.note(note, incarnation: incarnation(of: note.subject.record))
             note.entry.messages.insert(message, at: 0)
         }
     }
@@ -350,18 +381,14 @@ struct BatchDecider<Service: CommandService> {
     }
 
     /// Another one under an id that is taken.
-    private func reuse(by command: Command) -> Refusal {
+    private func entry(reusedBy command: Command, _ now: Timestamp) throws -> Entry {
         var refusal = Refusal(record: command.record, answer: Refusal.Answer(command, Rejection(.idReused)))
         if refusal.answer == nil {
             refusal.deadLetter = .init(
                 reason: ReasonCode.idReused.rawValue, step: .decide,
                 detail: "an event with this source and id but other content was read before")
         }
-        return refusal
-    }
-
-    private func entry(reusedBy command: Command, _ now: Timestamp) throws -> Entry {
-        let entry = try entry(reuse(by: command), now)
+        let entry = try entry(refusal, now)
         entry.type = command.attributes.type
         return entry
     }
@@ -413,9 +440,4 @@ struct BatchDecider<Service: CommandService> {
         if !sent.isEmpty { try Forwards.save(sent, in: transaction) }
         if !replies.answered.isEmpty { try Forwards.answered(replies.answered, in: transaction) }
     }
-}
-
-extension AcceptedCommand {
-    /// As much of the digest as the inbox keeps.
-    fileprivate var keptDigest: [UInt8] { Array(digest.prefix(Inbox.digestByteCount)) }
 }

@@ -71,16 +71,14 @@ struct MessageWriter {
 
     // MARK: Of an authenticated command
 
-    /// - Parameters:
-    ///   - index: the message's number among all that the command led to.
-    ///   - id: `nil`: the one that the command and the number give.
+    /// - Parameter index: the message's number among all that the command led to; part of its id.
     func event(
         _ event: any EventMessage, of command: AcceptedCommand<some Sendable>, incarnation: Int64, index: Int,
-        id: String? = nil, now: Timestamp
+        now: Timestamp
     ) throws -> OutboxRecord {
         func write<Event: EventMessage>(_ event: Event) throws -> OutboxRecord {
             var attributes = follow(command.attributes, type: Event.type, now: now)
-            attributes.id = id ?? DerivedID.message(of: command.key, index: index)
+            attributes.id = DerivedID.message(of: command.key, index: index)
             attributes.subject = event.subject
             attributes.sequence = sequence(command.record, incarnation, index)
             attributes.partitionKey = partitionKey(app: command.key.app, subject: event.subject)
@@ -88,6 +86,16 @@ struct MessageWriter {
             return try message(.event, topic: eventsTopic, attributes, event)
         }
         return try write(event)
+    }
+
+    /// A note for a replay, which has the place of the last record that it tells of.
+    func note(_ note: Silence.Note, incarnation: Int64) throws -> OutboxRecord {
+        var attributes = follow(note.subject.attributes, type: DecisionsNoted.type, now: note.decidedAt)
+        attributes.id = note.told.last ?? ""
+        attributes.subject = note.told.subject
+        attributes.sequence = sequence(note.subject.record, incarnation, 0)
+        attributes.partitionKey = partitionKey(app: note.subject.app, subject: note.told.subject)
+        return try message(.event, topic: eventsTopic, attributes, note.told)
     }
 
     /// Two sequences that are equal up to the closing bracket compare as text: the greater one is the later event.
@@ -251,11 +259,18 @@ struct MessageWriter {
         var incarnation: Int64
     }
 
-    /// The id of a message about a record; of a dry run's answer too, and of the dry run while it waits.
+    /// The id of a reply about a record; of a dry run's answer too, and of the dry run while it waits.
     static func id(of record: KafkaRecord, _ log: Log) -> String {
         DerivedID.message(
             cluster: log.cluster, topic: record.topicPartition.topic, partition: record.topicPartition.partition,
             incarnation: log.incarnation, offset: record.offset, index: 0)
+    }
+
+    /// The id by which a note names a record. No reply has it.
+    static func noted(_ partition: TopicPartition, _ offset: Int64, _ log: Log) -> String {
+        DerivedID.message(
+            cluster: log.cluster, topic: partition.topic, partition: partition.partition, incarnation: log.incarnation,
+            offset: offset, index: 1)
     }
 
     // MARK: Parts

@@ -110,9 +110,13 @@ struct PastDecisions {
                 (try? authenticator.authenticate(publication: record, message.attributes)) != nil
             else { continue }
             later.note(message, at: time)
-            let decisions = (try? Self.decisions(in: message)) ?? [message.attributes.id]
-            let rejection = Self.rejection(in: message)
-            rows += decisions.map { DecisionTimes.Row(message: $0, decidedAt: time, rejection: rejection) }
+            if let note = try? Self.note(in: message) {
+                rows += (note.decisions + (note.repeated ?? [])).map { DecisionTimes.Row(message: $0, decidedAt: time) }
+                rows += (note.refused ?? []).map { DecisionTimes.Row(message: $0, decidedAt: time, rejection: "") }
+            } else {
+                let id = message.attributes.id
+                rows.append(DecisionTimes.Row(message: id, decidedAt: time, rejection: Self.rejection(in: message)))
+            }
         }
         guard !rows.isEmpty else { return 0 }
         try database.transaction { try DecisionTimes.keep(rows, in: $0) }
@@ -126,8 +130,8 @@ struct PastDecisions {
         return reply.rejection.description
     }
 
-    private static func decisions(in message: CloudEvent<JSONView>) throws -> [String]? {
+    private static func note(in message: CloudEvent<JSONView>) throws -> DecisionsNoted? {
         guard message.attributes.type == DecisionsNoted.type else { return nil }
-        return try WireJSONDecoder().decode(DecisionsNoted.self, from: message.data).decisions
+        return try WireJSONDecoder().decode(DecisionsNoted.self, from: message.data)
     }
 }

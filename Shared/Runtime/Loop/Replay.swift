@@ -113,6 +113,8 @@ struct PastTimes {
         init(_ record: KafkaRecord) { (partition, offset) = (record.topicPartition, record.offset) }
     }
 
+    /// By how much the clocks of a broker and a service may differ, in milliseconds.
+    private static let clocksApart: Int64 = 60_000
     /// How many of a command's messages are looked for: the reply to one that was refused stands behind an event at most.
     private static let messagesLookedFor = 2
 
@@ -121,7 +123,7 @@ struct PastTimes {
     /// For how long the inbox remembers an id, in milliseconds: what was logged later was another command.
     private let retention: Int64
     var later = LaterTimes()
-    /// What was told of records that took no id: they were refused, or repeated a command.
+    /// What was told of records that were not decided.
     private var records: [Place: DecisionTimes.Row] = [:]
     /// What was told first of commands, and why they were refused.
     private var commands: [CommandKey: DecisionTimes.Row] = [:]
@@ -132,22 +134,23 @@ struct PastTimes {
     }
 
     /// Takes in what is told of these commands.
-    /// - Parameter messageID: the id of a message about a command's record.
+    /// - Parameter noted: the id by which a note names a command's record.
     mutating func learn<Body: Sendable>(
         of commands: [AcceptedCommand<Body>], in transaction: any SQLTransaction,
-        messageID: (AcceptedCommand<Body>) -> String
+        noted: (AcceptedCommand<Body>) -> String
     ) throws(StorageError) {
         let commands = commands.filter { $0.keyOnce != nil && isPast($0.record) }
         let ids = commands.map { command in
-            [messageID(command)]
-                + (0..<Self.messagesLookedFor).map { DerivedID.message(of: command.key, index: $0) }
+            [noted(command)] + (0..<Self.messagesLookedFor).map { DerivedID.message(of: command.key, index: $0) }
         }
         let told = try DecisionTimes.find(Set(ids.joined()), in: transaction)
         for (command, ids) in zip(commands, ids) {
-            if let row = told[ids[0]] { records[Place(command.record)] = row }
-            let rows = ids.dropFirst().compactMap { told[$0] }
+            // One that was told before the record was logged tells of another log.
+            if let row = told[ids[0]], command.record.timestampMs - row.decidedAt <= Self.clocksApart {
+                records[Place(command.record)] = row
+            }
             guard var row = told[ids[1]] else { continue }
-            row.rejection = rows.compactMap(\.rejection).first
+            row.rejection = ids.dropFirst().compactMap { told[$0]?.rejection }.first
             row.decidedAt = later.time(of: command.key, row.decidedAt)
             self.commands[command.key] = row
         }
@@ -171,7 +174,7 @@ struct PastTimes {
         isPast(record) ? min(now, Timestamp(milliseconds: record.timestampMs)) : now
     }
 
-    /// What is told of its record, which took no id.
+    /// What is told of its record, which was not decided.
     private func told(of command: AcceptedCommand<some Sendable>) -> DecisionTimes.Row? {
         end != nil && command.isCommand && command.keyOnce != nil ? records[Place(command.record)] : nil
     }
@@ -184,15 +187,14 @@ struct PastTimes {
         return row
     }
 
-    /// Whether it repeated a command: another record of this id was decided, and this one did nothing. What it would do now,
-    /// with its own key and `expirytime`, may be something else.
-    func isRepetition(_ command: AcceptedCommand<some Sendable>) -> Bool {
-        told(of: command).map { $0.rejection == nil } ?? false
-    }
+    /// Whether its record was refused once, and took no id: for its key's scopes, say, or because the id was another one's.
+    /// It is not decided now either, whatever the key may do by now.
+    func wasRefused(_ command: AcceptedCommand<some Sendable>) -> Bool { told(of: command)?.rejection != nil }
 
-    /// Why a record was refused once, and took no id: for its key's scopes, say, or because its id was another one's.
-    func refusal(of command: AcceptedCommand<some Sendable>) -> Rejection? {
-        told(of: command)?.rejection.map(Self.rejection)
+    /// Whether its record repeated a command. Its time puts it behind that one. If that one is gone, it stands in for it, and
+    /// its own `expirytime` says nothing.
+    func wasRepeated(_ command: AcceptedCommand<some Sendable>) -> Bool {
+        told(of: command).map { $0.rejection == nil } ?? false
     }
 
     /// Why a command was refused once, which is carried out now: what it was refused for was another replica's, perhaps, or

@@ -7,11 +7,11 @@
 public enum DecisionTimes {
     /// A decision, or rather a message that it led to. The first one tells the time.
     public struct Row: Sendable, Hashable {
-        /// Its id (`DerivedID`).
+        /// Its id (`DerivedID`); of a record that was not decided the one by which a note names it.
         public var message: String
         /// In milliseconds since 1970.
         public var decidedAt: Int64
-        /// Of a reply, why the command was refused (`Rejection.description`).
+        /// Of a reply, why the command was refused (`Rejection.description`). Of a record that was refused, nothing.
         public var rejection: String?
 
         public init(message: String, decidedAt: Int64, rejection: String? = nil) {
