@@ -21,8 +21,7 @@ import Testing
         let entries = records.map { Entry($0, incarnation: 0, type: "", outcome: .noted, []) }
         for (place, one) in decided.enumerated() {
             silence.add(
-                .init(app: one.app, attributes: Fixture.attributes(), record: records[place]), entries[place],
-                at: Timestamp(milliseconds: one.time)
+                .init(app: one.app, record: records[place]), entries[place], at: Timestamp(milliseconds: one.time)
             ) { $0.decisions.append("m\(place)") }
         }
         let notes = silence.take()

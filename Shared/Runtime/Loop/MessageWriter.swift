@@ -90,8 +90,11 @@ struct MessageWriter {
 
     /// A note for a replay, which has the place of the last record that it tells of.
     func note(_ note: Silence.Note, incarnation: Int64) throws -> OutboxRecord {
-        var attributes = follow(note.subject.attributes, type: DecisionsNoted.type, now: note.decidedAt)
-        attributes.id = note.told.last ?? ""
+        // No one command is its cause.
+        var attributes = EventAttributes(
+            id: note.told.last ?? "", source: source, type: DecisionsNoted.type, appID: note.subject.app.text)
+        attributes.time = text(note.decidedAt)
+        attributes.dataContentType = "application/json"
         attributes.subject = note.told.subject
         attributes.sequence = sequence(note.subject.record, incarnation, 0)
         attributes.partitionKey = partitionKey(app: note.subject.app, subject: note.told.subject)

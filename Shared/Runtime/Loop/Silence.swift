@@ -9,7 +9,6 @@ struct Silence {
     /// What is told of.
     struct Subject {
         var app: AppID
-        var attributes: EventAttributes
         var record: KafkaRecord
     }
 
@@ -54,12 +53,12 @@ struct Silence {
 
 extension Silence.Subject {
     init(_ command: AcceptedCommand<some Sendable>) {
-        self.init(app: command.key.app, attributes: command.attributes, record: command.record)
+        self.init(app: command.key.app, record: command.record)
     }
 
     /// - Parameter answer: names the app that the record is for, or says that it is.
     init(_ answer: Refusal.Answer, of record: KafkaRecord) {
-        self.init(app: AppID(answer.attributes.appID ?? ""), attributes: answer.attributes, record: record)
+        self.init(app: AppID(answer.attributes.appID ?? ""), record: record)
     }
 }
 

@@ -131,7 +131,9 @@ class Collector:
             self.replies[record.data["commandId"]].append(record)
             self.answered += 1
         elif record.topic in self._events:
-            self.events[record.envelope["causationid"]].append(record)
+            # A note tells of many commands, and is of none.
+            if cause := record.envelope.get("causationid"):
+                self.events[cause].append(record)
         else:
             partition = int(record.header("dlq_original_partition") or b"-1")
             self.dead_letters[partition, int(record.header("dlq_original_offset") or b"-1")].append(record)
