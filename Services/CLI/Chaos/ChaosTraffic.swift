@@ -129,6 +129,8 @@ final class ChaosTraffic {
         }
         let fingerprint = SHA256.hash(data: value).hex
         if let service = services[topic] {
+            // A note is of no one command.
+            if event.attributes.type == DecisionsNoted.type { return }
             // The reader of envelopes leaves it out: services do not need it.
             let sequence = (try? JSONValue(parsing: value))?["sequence"]?.stringValue
             return history.events.append(
