@@ -10,7 +10,7 @@ public struct DecisionsNoted: EventMessage, Hashable {
     public var decisions: [String]
     /// The records that repeated a command. Each has an id that comes from its place.
     public var repeated: [String]?
-    /// The records that were refused, and took no id.
+    /// The records that were refused: without taking an id, by a reply that may reach nobody, or as they repeated a refusal.
     public var refused: [String]?
 
     public init(decisions: [String] = [], repeated: [String]? = nil, refused: [String]? = nil) {

@@ -187,8 +187,8 @@ struct PastTimes {
         return row
     }
 
-    /// Whether its record was refused once, and took no id: for its key's scopes, say, or because the id was another one's.
-    /// It is not decided now either, whatever the key may do by now.
+    /// Whether its record is noted as refused (``DecisionsNoted``): for its key's scopes, say, or because the id was another
+    /// one's. It is not decided now either, whatever the key may do by now.
     func wasRefused(_ command: AcceptedCommand<some Sendable>) -> Bool { told(of: command)?.rejection != nil }
 
     /// Whether its record repeated a command. Its time puts it behind that one. If that one is gone, it stands in for it, and
