@@ -40,6 +40,7 @@ WORKDIR /var/lib/identitybus
 # In a container the health port has to be reachable from outside of it. The rest is set where the container is run.
 ENV HTTP_HOST=0.0.0.0 \
     HTTP_PORT=8080 \
+    GATEWAY_DRAIN_DELAY_SECONDS=5 \
     DATA_DIR=/var/lib/identitybus \
     IDENTITYBUS_APPS=/etc/identitybus/apps.yaml \
     IDENTITYBUS_COMMIT="${REVISION}"

@@ -115,7 +115,7 @@ let package = Package(
 
         shared("WireJSON", [], optimized),
         shared("Contracts", ["WireJSON", crypto], optimized),
-        shared("Messaging", ["CLibrdkafka", "Contracts", logging, metrics]),
+        shared("Messaging", ["CLibrdkafka", "Contracts", "WireJSON", logging, metrics]),
         shared("EmbeddedBroker", ["CLibrdkafka", "Contracts", "Messaging", logging]),
         shared("Storage", ["CLibpq", "Contracts", "WireJSON", crypto, grdb, grdbSQLite, logging], optimized),
         // Which commit is built. The plugin has it written before each build. Executables link it and nothing imports it, so

@@ -28,6 +28,8 @@ public struct GatewayConfiguration: Sendable {
     public var wrongCredentialsPerMinute: Int
     /// Whether the access log names clients' addresses.
     public var logsClients: Bool
+    /// For how long requests are still taken after the signal that ends the gateway.
+    public var drainDelay: Duration
     /// PEM files; both or none.
     public var tls: TLSFiles?
 
@@ -62,6 +64,7 @@ public struct GatewayConfiguration: Sendable {
         maxConnections = try settings.integer(.maxConnections)
         maxConnectionsPerAddress = try settings.integer(.maxConnectionsPerAddress, default: max(1, maxConnections / 8))
         maxBodyBytes = try settings.integer(.maxBodyBytes)
+        drainDelay = .seconds(try settings.integer(.drainDelay))
         clientTimeout = .seconds(try settings.integer(.clientTimeout))
         trustedProxies = try settings.text("GATEWAY_TRUSTED_PROXIES").map { try Self.networks($0) }
         wrongCredentialsPerMinute = try settings.integer(.wrongCredentials)
@@ -90,7 +93,7 @@ public struct GatewayConfiguration: Sendable {
     /// Reads what is only used when the servers start.
     /// - Throws: `ConfigurationProblem` for a file that is not what it should be, or a host that nobody can listen on here.
     public func readAhead() throws {
-        if let tls { _ = try APIServer.tls(tls) }
+        if let tls { _ = try Certificate(tls) }
         let hosts = [("GATEWAY_HOST", api.host)] + (admin.map { [("GATEWAY_ADMIN_HOST", $0.host)] } ?? [])
         try service.checkHosts(hosts.map { (variable: $0.0, host: $0.1) })
     }

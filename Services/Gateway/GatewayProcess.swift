@@ -52,14 +52,20 @@ public enum GatewayProcess {
             bus: bus, secrets: secrets, limits: limits, replyTimeout: configuration.replyTimeout, now: { .now })
         var places: [(Door, GatewayConfiguration.Place)] = [(.api, configuration.api)]
         if let admin = configuration.admin { places.append((.admin, admin)) }
+        let certificates = try configuration.tls.map { try Certificates($0, logger) }
         let servers: [any Service] = places.map { door, place in
-            APIServer(door: door, place: place, configuration: configuration, api: api, logger: logger)
+            APIServer(
+                door: door, place: place, configuration: configuration, certificates: certificates, api: api,
+                logger: logger)
         }
         // Stopped in reverse: the API answers what is in progress while the bus still brings replies.
-        let services: [any Service] = [health, watch, FreedMemory(), bus] + servers
+        var services: [any Service] = [health, watch, FreedMemory(), bus]
+        if let certificates { services.append(certificates) }
+        services += servers
+        services.append(Drain(delay: configuration.drainDelay, health: bus.health))
         var group = ServiceGroupConfiguration(
             services: services.map { .init(service: $0) }, gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
-        group.maximumGracefulShutdownDuration = configuration.replyTimeout + .seconds(20)
+        group.maximumGracefulShutdownDuration = configuration.drainDelay + configuration.replyTimeout + .seconds(20)
         try await ServiceGroup(configuration: group).run()
     }
 

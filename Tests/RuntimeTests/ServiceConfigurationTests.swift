@@ -222,7 +222,7 @@ import Testing
         var changes: [String: String?] = ["\(variable)_FILE": path, variable: nil]
         let configuration = try read(changes)
         if variable == "DATABASE_URL" {
-            guard case .postgresql(let url, _) = configuration.database else {
+            guard case .postgresql(let url, _, _) = configuration.database else {
                 Issue.record("not PostgreSQL")
                 return
             }

@@ -107,7 +107,8 @@ enum CheckID: String, CaseIterable, Sendable {
             "no broker answers, or one of several does not: its name, its port, no answer, or it is no Kafka"
         case .kafkaTLS: "the port speaks TLS and we do not, or the other way"
         case .kafkaCertificate: "the broker's certificate, or ours, is refused, or ends within 14 days"
-        case .kafkaSignIn: "the SASL mechanism, the user name, the password or the token is refused or missing"
+        case .kafkaSignIn:
+            "the SASL mechanism, the user name, the password or the token is refused or missing, or librdkafka is too old for tokens that change"
         case .kafkaBrokers: "a broker of the cluster cannot be reached at the address that it tells"
         case .kafkaRights: "a topic may not be seen, read or written, or a group not be joined"
         case .kafkaTopics: "a topic is missing, or has another number of partitions"

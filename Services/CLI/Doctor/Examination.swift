@@ -76,7 +76,7 @@ struct Examination {
         let services = roles.compactMap(\.service)
         if services.isEmpty { return parts }
         switch configuration.database {
-        case .postgresql(let url, let schemas):
+        case .postgresql(let url, let schemas, _):
             let database = PostgreSQLExamination(
                 url: url, schemas: schemas, services: services, loops: configuration.loops,
                 migrate: configuration.migrate)

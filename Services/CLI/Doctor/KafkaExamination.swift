@@ -62,11 +62,26 @@ struct KafkaExamination: Sendable {
                 found.append(Self.certificate(.kafkaCertificate, own, of: place, isOurs: true, now: .now))
             }
         }
-        if kafka.signsIn {
-            found.append(
-                .ok(.kafkaSignIn, "as \(kafka.setting("sasl.username") ?? kafka.clientID)"))
-        }
+        if kafka.signsIn { found.append(signedIn) }
         return found
+    }
+
+    private var signedIn: Finding {
+        let kafka = configuration.kafka
+        guard kafka.tokenFile != nil, !Self.renewsTokens(KafkaLibrary.version) else {
+            return .ok(.kafkaSignIn, "as \(kafka.setting("sasl.username") ?? kafka.clientID)")
+        }
+        return .warn(
+            .kafkaSignIn,
+            "by a token; librdkafka \(KafkaLibrary.version) goes on with a connection's first token after that has ended",
+            fix: "Set connections.max.reauth.ms on the brokers, so that they end such connections; librdkafka 2.2 needs it no more."
+        )
+    }
+
+    /// Whether a connection gets a new token before the one that it began with has ended (KIP-368).
+    static func renewsTokens(_ version: String) -> Bool {
+        let numbers = version.split(separator: ".").compactMap { Int($0.prefix { $0.isNumber }) }
+        return numbers.count >= 2 && (numbers[0], numbers[1]) >= (2, 2)
     }
 
     /// Of several addresses, those that nobody answers at: services go on with the others.

@@ -80,7 +80,8 @@ struct ExplainCommand: ParsableCommand {
         let steps = verbose ? walk.decisions : walk.decisions.filter(StepWords.isShown)
         say("\nHOW IT CAME TO BE  (\(counted(steps.count, verbose ? "decision" : "step")), oldest first; times in UTC)")
         for step in steps {
-            for line in verbose ? FactLines.lines(step) : StepWords.lines(step) { say("  \(line.harmless)") }
+            let lines = verbose ? FactLines.lines(step) : StepWords.lines(step, others: walk.others(in: step))
+            for line in lines { say("  \(line.harmless)") }
         }
         let hidden = walk.decisions.count - steps.count
         if hidden > 0 {

@@ -103,6 +103,18 @@ struct IdentityWalk {
         ["mpid", "previousMPID", "userId"].contains { event.data[$0]?.stringValue.map(own.contains) == true }
     }
 
+    /// Whom a decision is about, where none of them is in ``rows``: somebody else has named a value that is held here, or
+    /// used a device.
+    func others(in fact: Fact) -> [String] {
+        let values = fact.events.map(\.data) + [fact.result].compactMap(\.self)
+        let named = Self.people.flatMap { member in values.compactMap { $0[member]?.stringValue } }
+        let known = Set(
+            rows.flatMap { row in Self.people.compactMap { row.value[$0]?.stringValue } + Self.holders(row.value) })
+        return known.isDisjoint(with: named) ? Set(named).sorted() : []
+    }
+
+    private static let people = ["mpid", "userId"]
+
     private mutating func unasked(_ ids: [String]) -> [String] {
         var next: [String] = []
         for id in ids where !asked.contains(id) {
@@ -193,12 +205,16 @@ struct IdentityWalk {
     /// on: it is the external id of the link service, if it has one there.
     private static func ids(in row: JSONValue) -> [String] {
         let members = ["installId", "userId", "externalId", "mpid", "deviceId"].compactMap { row[$0]?.stringValue }
-        // Not the users that a device had before.
-        let holders = (row["mpids"]?.arrayValue ?? []).compactMap(\.stringValue)
         let customers = (row["identities"]?.arrayValue ?? []).filter {
             $0["type"]?.stringValue == IdentityType.customerID.rawValue
         }.compactMap { $0["value"]?.stringValue }
-        return members + holders + customers
+        // Not the users that a device had before.
+        return members + holders(row) + customers
+    }
+
+    /// Who has an identity value.
+    private static func holders(_ row: JSONValue) -> [String] {
+        (row["mpids"]?.arrayValue ?? []).compactMap(\.stringValue)
     }
 
     private static func isBefore(_ left: Fact, _ right: Fact) -> Bool {

@@ -14,7 +14,8 @@ enum StepWords {
         return !isOfServices && fact.outcome != "noted"
     }
 
-    static func lines(_ fact: Fact) -> [String] {
+    /// - Parameter others: whom it is about, where that is nobody who is explained.
+    static func lines(_ fact: Fact, others: [String] = []) -> [String] {
         let type = RecordLine.short(fact.type)
         let outcome =
             switch fact.outcome {
@@ -26,7 +27,11 @@ enum StepWords {
             } as String?
         let key = fact.authId.map { ", key \($0)" } ?? ""
         let head = "\(day(fact))  \(names[type] ?? "heard of \(type)")\(key)" + (outcome.map { ": \($0)" } ?? "")
-        return [head] + ([found(fact)].compactMap(\.self) + fact.events.map(EventWords.sentence)).map { "    \($0)" }
+        let stranger =
+            others.isEmpty
+            ? nil : "\(others.joined(separator: " and ")) \(others.count == 1 ? "is" : "are") not among those above"
+        let more = [found(fact), stranger].compactMap(\.self) + fact.events.map(EventWords.sentence)
+        return [head] + more.map { "    \($0)" }
     }
 
     /// Whom it was about, and by what they were found: that stands in the answer, and in no event.

@@ -133,6 +133,8 @@ final class BusHealth: Sendable {
         var address: ReplyAddress?
         /// How many partitions the reply topic had when the broker was last asked, since it is read.
         var partitions: Int?
+        /// Whether a signal has come, and whether nothing is asked any more.
+        var isDraining = false
         var isStopping = false
         var brokerProblem: String? = "not asked yet"
         var hasAskedBroker = false
@@ -166,6 +168,8 @@ final class BusHealth: Sendable {
     }
 
     func turned(_ thread: Thread) { state.withLock { $0.lastTurns[thread] = .now } }
+    /// Who distributes requests is told that this gateway goes. What comes all the same is still asked.
+    func drain() { state.withLock { $0.isDraining = true } }
     func stop() { state.withLock { $0.isStopping = true } }
 
     /// Replies are read there from now on; `nil`: nowhere.
@@ -242,6 +246,7 @@ final class BusHealth: Sendable {
     var report: HealthReport {
         state.withLock { state in
             let now = ContinuousClock.now
+            let isEnding = state.isDraining || state.isStopping
             let topics = [state.topicProblem, state.unreadable, state.unwritable].compactMap { $0 }
             let stuck = state.lastTurns.filter { now - $0.value > Self.stuckAfter }.map(\.key.rawValue).sorted()
             return HealthReport(
@@ -263,8 +268,7 @@ final class BusHealth: Sendable {
                         name: "topics", ok: topics.isEmpty, detail: topics.first.map { "\(kafka): \($0)" },
                         after: ["broker"]),
                     HealthCheck(
-                        name: "running", ok: !state.isStopping, detail: state.isStopping ? "stopping" : nil,
-                        patience: nil),
+                        name: "running", ok: !isEnding, detail: isEnding ? "stopping" : nil, patience: nil),
                     HealthCheck(
                         name: "apps", ok: state.appsProblem == nil,
                         detail: state.appsProblem.map(HealthCheck.refusedApps), isRequired: false),

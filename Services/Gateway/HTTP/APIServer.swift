@@ -9,7 +9,6 @@ import Logging
 import Metrics
 import NIOCore
 import NIOPosix
-import NIOSSL
 import Observability
 import Runtime
 import ServiceLifecycle
@@ -20,6 +19,8 @@ struct APIServer: Service {
     /// Where it is served.
     let place: GatewayConfiguration.Place
     let configuration: GatewayConfiguration
+    /// `nil`: without TLS.
+    let certificates: Certificates?
     let api: API
     let logger: Logger
 
@@ -59,7 +60,7 @@ struct APIServer: Service {
             responder: GatewayResponder(
                 door: door, api: api, bodies: BodyReader(limit: configuration.maxBodyBytes), clients: clients,
                 logsClients: configuration.logsClients, logger: logger),
-            server: try configuration.tls.map { try .tls(http, tlsConfiguration: Self.tls($0)) } ?? http,
+            server: try certificates.map { try .tls(http, tlsConfiguration: $0.configuration) } ?? http,
             configuration: ApplicationConfiguration(
                 address: .hostname(place.host, port: place.port), backlog: Connections.backlog,
                 // Those that have to go are closed by event loops that may be busy: descriptors are bounded all the same.
@@ -75,7 +76,7 @@ struct APIServer: Service {
     }
 
     private func tellPlace(_ port: Int) {
-        let scheme = configuration.tls == nil ? "http" : "https"
+        let scheme = certificates == nil ? "http" : "https"
         let shown = place.host.contains(":") ? "[\(place.host)]" : place.host
         let (line, event) = door == .api ? ("gateway is up", "service.up") : ("admin port is up", "admin.up")
         logger.info(
@@ -86,45 +87,6 @@ struct APIServer: Service {
         guard door == .api else { return }
         ServiceMain.tellParent(
             "IDENTITYBUS_GATEWAY_FILE", scheme: scheme, host: place.host, port: port, logger: logger)
-    }
-
-    /// - Throws: `ConfigurationProblem`; what a key file holds is never shown.
-    static func tls(_ files: GatewayConfiguration.TLSFiles) throws -> TLSConfiguration {
-        let chain: [NIOSSLCertificate]
-        do {
-            chain = try NIOSSLCertificate.fromPEMFile(files.certificateChain)
-        } catch {
-            throw ConfigurationProblem(
-                "GATEWAY_TLS_CERTIFICATE",
-                "\(shown(files.certificateChain)) is not a readable PEM file of certificates")
-        }
-        let key: NIOSSLPrivateKey
-        do {
-            key = try NIOSSLPrivateKey(file: files.privateKey, format: .pem)
-        } catch {
-            throw ConfigurationProblem(
-                "GATEWAY_TLS_KEY", "\(shown(files.privateKey)) is not a readable PEM file of a key")
-        }
-        var configuration = TLSConfiguration.makeServerConfiguration(
-            certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key))
-        configuration.minimumTLSVersion = .tlsv12
-        do {
-            _ = try NIOSSLContext(configuration: configuration)
-        } catch NIOSSLError.failedToLoadPrivateKey {
-            // Both are read: what is left of the key is whether it belongs to the certificate.
-            throw ConfigurationProblem(
-                "GATEWAY_TLS_KEY", "\(files.privateKey) is not the key of GATEWAY_TLS_CERTIFICATE")
-        } catch {
-            throw ConfigurationProblem(
-                "GATEWAY_TLS_CERTIFICATE",
-                "\(files.certificateChain) cannot be used for TLS (\(error)); one with an RSA or ECDSA key can")
-        }
-        return configuration
-    }
-
-    /// What stands where a path should be may be the key itself.
-    private static func shown(_ path: String) -> String {
-        path.contains("-----BEGIN ") ? "its value is the text of a PEM file and not its path, so it" : path
     }
 
     /// The server's own lines are about single connections, and about an end that is said by who ends it.

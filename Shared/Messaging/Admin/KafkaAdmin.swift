@@ -205,6 +205,7 @@ public final class KafkaAdmin {
 
     private func metadata(allTopics: Bool, timeout: Duration) throws(KafkaError) -> MetadataQuery.Answer {
         try checkOpen()
+        handle.renewPassword()
         do {
             let answer = try MetadataQuery(client: handle.pointer).ask(allTopics: allTopics, timeout: timeout)
             handle.trouble.isOver()

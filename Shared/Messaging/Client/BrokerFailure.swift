@@ -68,7 +68,8 @@ public struct BrokerFailure: Sendable, Hashable, CustomStringConvertible {
         .clientCertificate:
             "it does not accept this client's certificate (KAFKA_SSL_CERTIFICATE_LOCATION, KAFKA_SSL_KEY_LOCATION)",
         .wrongCredentials: "it refuses the user name or the password (KAFKA_SASL_USERNAME, KAFKA_SASL_PASSWORD)",
-        .noToken: "there is no token to sign in with (KAFKA_SASL_MECHANISM is OAUTHBEARER)",
+        .noToken:
+            "there is no token to sign in with (KAFKA_SASL_MECHANISM is OAUTHBEARER, KAFKA_OAUTHBEARER_TOKEN_FILE is not set)",
     ]
 
     /// What librdkafka's line about a broker says: `[thrd:NAME]: NAME: TEXT (after 5ms in state CONNECT)`, where the name is
@@ -169,6 +170,8 @@ package final class BrokerTrouble: Sendable {
         var certificates: [String: BrokerFailure.Cause] = [:]
         /// What each broker has shown.
         var shown: [String: PeerCertificate] = [:]
+        /// Why there is no token to sign in with.
+        var tokenProblem: String?
     }
 
     private let state = Mutex(State())
@@ -181,6 +184,9 @@ package final class BrokerTrouble: Sendable {
         self.bootstrapServers = bootstrapServers
         self.lacksToken = lacksToken
     }
+
+    /// What keeps a client from having a token to sign in with; `nil`: it has one.
+    func note(tokenProblem: String?) { state.withLock { $0.tokenProblem = tokenProblem } }
 
     /// Takes in a line about a broker that failed.
     func note(line: String) {
@@ -224,6 +230,10 @@ package final class BrokerTrouble: Sendable {
     /// Why no broker has answered: the newest cause that was told since one did, or may not be told again yet. How long
     /// was waited is no part of it: who asks again and again says the same.
     var failure: BrokerFailure {
+        // Without a token nothing is connected, so no broker says anything.
+        if let problem = state.withLock({ $0.tokenProblem }) {
+            return BrokerFailure(.noToken, at: bootstrapServers, words: "there is no token to sign in with: \(problem)")
+        }
         if let newest { return newest }
         if lacksToken { return BrokerFailure(.noToken, at: bootstrapServers) }
         return BrokerFailure(.timedOut, at: bootstrapServers)

@@ -9,6 +9,7 @@ package import Logging
 package final class ClientHandle {
     package let pointer: OpaquePointer
     private let callbacks: ClientCallbacks
+    private var password: PasswordFile?
     private var isDestroyed = false
 
     /// Creates the client and its threads; connecting goes on in the background.
@@ -21,11 +22,34 @@ package final class ClientHandle {
         callbacks: ClientCallbacks
     ) throws(KafkaConfigurationError) {
         let settings = try configuration.settings(for: role, groupID: groupID)
+        let token = configuration.tokenFile.map { TokenFile(path: $0) }
         callbacks.trouble = BrokerTrouble(
-            bootstrapServers: configuration.bootstrapServers, lacksToken: settings.lacksToken)
+            bootstrapServers: configuration.bootstrapServers, lacksToken: settings.lacksToken && token == nil)
         callbacks.secrets = settings.filter(\.isHidden).map(\.value)
+        callbacks.tokenFile = token
+        password = configuration.passwordFile.map {
+            PasswordFile(path: $0, username: settings.last { $0.key == "sasl.username" }?.value ?? "")
+        }
         pointer = try Self.create(role: role, settings: settings, callbacks: callbacks)
         self.callbacks = callbacks
+        // Tokens are asked for on a thread of librdkafka: before there is one, nothing that polls has anything to poll.
+        if token != nil, let error = rd_kafka_sasl_background_callbacks_enable(pointer) { rd_kafka_error_destroy(error) }
+    }
+
+    /// Takes a password that has changed in its file. To be called wherever the client is polled.
+    func renewPassword() {
+        guard let change = password?.look() else { return }
+        switch change {
+        case .password(let new):
+            password?.use(new, for: pointer)
+            callbacks.logger.notice(
+                "the Kafka password has changed; the next connection signs in with it",
+                metadata: ["event": "kafka.password-changed"])
+        case .problem(let words):
+            callbacks.logger.warning(
+                "the file of the Kafka password has changed and cannot be read; what it held before is still used",
+                metadata: ["event": "kafka.password-unreadable", "error": "\(words)"])
+        }
     }
 
     /// An owner that forgot to close still gives the threads back, without waiting for it.
@@ -182,7 +206,7 @@ extension Duration {
 
 /// What librdkafka calls back into: the `opaque` of one client.
 ///
-/// `logger`, `trouble` and `secrets` are used from librdkafka's own threads. Everything else is touched only by the thread
+/// `logger`, `trouble`, `secrets` and `tokenFile` are used from librdkafka's own threads. Everything else is touched only by the thread
 /// that polls the client, because librdkafka runs these callbacks inside its poll functions; the handlers are set before
 /// the first poll.
 package final class ClientCallbacks {
@@ -193,6 +217,8 @@ package final class ClientCallbacks {
     var trouble = BrokerTrouble()
     /// What no line may hold. Set once, before the client is made.
     var secrets: [String] = []
+    /// Where tokens to sign in with come from. Set once, before the client is made.
+    var tokenFile: TokenFile?
     var statistics: StatisticsReporter?
     var deliveries: DeliveryCollector?
     var rebalance: Rebalance?
@@ -226,6 +252,12 @@ package final class ClientCallbacks {
             guard let error, error.pointee != 0 else { return 1 }
             ClientCallbacks.of(opaque)?.trouble.note(certificateError: error.pointee, of: address)
             return 0
+        }
+        if tokenFile != nil {
+            rd_kafka_conf_set_oauthbearer_token_refresh_cb(conf) { client, _, opaque in
+                guard let client, let callbacks = ClientCallbacks.of(opaque) else { return }
+                callbacks.trouble.note(tokenProblem: callbacks.tokenFile?.give(to: client))
+            }
         }
         switch role {
         case .producer, .admin:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 import Logging
 
 /// How clients reach Kafka. A plain value: nothing is connected or read while it is made.
@@ -22,6 +23,12 @@ public struct KafkaConfiguration: Sendable, Hashable, CustomStringConvertible {
 
     /// librdkafka settings of producers (and of the admin client) only.
     public var producer: [String: String]
+
+    /// The file that `sasl.password` was read from, which clients read again when it changes; `nil` when none holds it.
+    public var passwordFile: String?
+
+    /// The file that holds the token of OAUTHBEARER; read again before the token ends.
+    public var tokenFile: String?
 
     /// Whether a ``KafkaConsumer`` is told when it has read all that a partition has. Each time costs it a turn.
     public var reportsEnds = false
@@ -96,11 +103,15 @@ extension KafkaConfiguration {
     /// - `KAFKA_SECURITY_PROTOCOL`, `KAFKA_SASL_*`, `KAFKA_SSL_*`: settings of every client
     /// - `KAFKA_CONSUMER_*`, `KAFKA_PRODUCER_*`: any other setting; `KAFKA_CONSUMER_FETCH_WAIT_MAX_MS=10` is
     ///   `fetch.wait.max.ms=10`
+    /// - `KAFKA_SASL_PASSWORD_FILE` and so on for each that is secret: the file that holds it
+    /// - `KAFKA_OAUTHBEARER_TOKEN_FILE`: ``tokenFile``
     ///
-    /// - Throws: one line naming the variable, when the address is missing, when a setting may not be changed, and
-    ///   when librdkafka does not know or refuses it.
+    /// - Throws: one line naming the variable, when the address is missing, when a setting may not be changed, when
+    ///   librdkafka does not know or refuses it, and when a file cannot be read (but that of the token, which may be written
+    ///   later).
     public init(environment: [String: String]) throws(KafkaConfigurationError) {
-        let set = environment.filter { !$0.value.isEmpty }
+        let given = environment.filter { !$0.value.isEmpty }
+        let set = try Self.readingFiles(given)
         guard let servers = set["KAFKA_BOOTSTRAP_SERVERS"] else {
             throw KafkaConfigurationError(
                 variable: "KAFKA_BOOTSTRAP_SERVERS", message: "must name the Kafka brokers, such as localhost:9092")
@@ -115,7 +126,40 @@ extension KafkaConfiguration {
                 common[key] = value
             }
         }
+        passwordFile = given["KAFKA_SASL_PASSWORD_FILE"]
+        if let file = set[Self.tokenVariable] {
+            guard (common["sasl.mechanism"] ?? common["sasl.mechanisms"]) == "OAUTHBEARER" else {
+                throw KafkaConfigurationError(
+                    variable: Self.tokenVariable, message: "is set, and KAFKA_SASL_MECHANISM is not OAUTHBEARER")
+            }
+            tokenFile = file
+        }
         try validate()
+    }
+
+    private static let tokenVariable = "KAFKA_OAUTHBEARER_TOKEN_FILE"
+
+    /// The variables with what the files hold that `_FILE` variables name.
+    private static func readingFiles(
+        _ environment: [String: String]
+    ) throws(KafkaConfigurationError) -> [String: String] {
+        var read = environment
+        for (name, path) in environment.sorted(by: { $0.key < $1.key })
+        where name.hasSuffix("_FILE") && name != tokenVariable {
+            let variable = String(name.dropLast("_FILE".count))
+            guard isSecret(variable: variable) else { continue }
+            guard environment[variable] == nil else {
+                throw KafkaConfigurationError(
+                    variable: variable, message: "is set together with \(name); set one of them")
+            }
+            read[name] = nil
+            do {
+                read[variable] = try TextFile.secret(path).withoutFinalNewlines
+            } catch {
+                throw KafkaConfigurationError(variable: name, message: "\(error)")
+            }
+        }
+        return read
     }
 
     /// What the embedded broker needs its clients to set, as variables for the processes that use it.

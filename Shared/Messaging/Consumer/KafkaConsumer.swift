@@ -156,6 +156,7 @@ public final class KafkaConsumer: RecordConsumer {
     ///   logged as warnings only when they last for ten seconds.
     public func poll(maxRecords: Int, timeout: Duration) throws(KafkaError) -> [KafkaRecord] {
         try checkUsable()
+        handle.renewPassword()
         let deadline = Deadline(after: timeout)
         var records: [KafkaRecord] = []
         while true {
@@ -177,6 +178,7 @@ public final class KafkaConsumer: RecordConsumer {
     /// - Throws: as ``poll(maxRecords:timeout:)``.
     public func poll(_ partitions: Set<TopicPartition>, upTo share: Int) throws(KafkaError) -> [KafkaRecord] {
         try checkUsable()
+        handle.renewPassword()
         var records: [KafkaRecord] = []
         _ = try serve(share, &records)
         try queues.take(of: partitions, (share, maxBytes / max(1, assignment.count))) { message throws(KafkaError) in

@@ -87,6 +87,7 @@ public final class KafkaTail {
     /// Waits for the first record, at most `timeout`, then takes what is there. What keeps a partition from being read is kept
     /// in ``unreadable``, and tried again.
     public func poll(maxRecords: Int, timeout: Duration) -> [KafkaRecord] {
+        handle.renewPassword()
         var records: [KafkaRecord] = []
         var wait = timeout
         while records.count < maxRecords {

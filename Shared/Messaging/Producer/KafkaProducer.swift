@@ -132,6 +132,7 @@ public final class KafkaProducer: RecordProducer {
     /// After a fatal error, the reports of everything that was not delivered come with that error.
     public func poll(timeout: Duration) -> [DeliveryReport] {
         if isClosed { return takeReports() }
+        handle.renewPassword()
         purgeIfFatal()
         let wait = collector.isEmpty ? timeout : .zero
         rd_kafka_poll(handle.pointer, wait.kafkaMilliseconds)

@@ -158,7 +158,7 @@ public struct ServiceConfiguration: Sendable {
         if let refusal = PostgreSQLDatabase.refusal(of: url) {
             throw ConfigurationProblem(refusal.variable ?? "DATABASE_URL", refusal.words)
         }
-        return .postgresql(url: url, schemas: try schemas(settings))
+        return .postgresql(url: url, schemas: try schemas(settings), file: settings.text("DATABASE_URL_FILE"))
     }
 }
 
@@ -166,7 +166,8 @@ public struct ServiceConfiguration: Sendable {
 public enum DatabaseConfiguration: Sendable, CustomStringConvertible {
     case sqlite(directory: String, synchronous: SQLiteDatabase.Synchronous)
     /// - Parameter schemas: what the names of the services' schemas begin with.
-    case postgresql(url: String, schemas: String = DatabaseConfiguration.usualSchemas)
+    /// - Parameter file: the file that the URL was read from, which is read again for each connection.
+    case postgresql(url: String, schemas: String = DatabaseConfiguration.usualSchemas, file: String? = nil)
 
     public static let usualSchemas = "identity_"
 
@@ -189,9 +190,9 @@ public enum DatabaseConfiguration: Sendable, CustomStringConvertible {
                     kind: .unavailable, message: "the folder cannot be made: \(words ?? error.localizedDescription)")
             }
             return try SQLiteDatabase(path: "\(directory)/\(service).sqlite", synchronous: synchronous)
-        case .postgresql(let url, let schemas):
+        case .postgresql(let url, let schemas, let file):
             return try PostgreSQLDatabase(
-                url: url, schema: "\(schemas)\(service)", isOfService: true, makesSchema: false, logger: logger)
+                url: url, urlFile: file, schema: "\(schemas)\(service)", isOfService: true, makesSchema: false, logger: logger)
         }
     }
 
@@ -199,7 +200,7 @@ public enum DatabaseConfiguration: Sendable, CustomStringConvertible {
     var place: String {
         switch self {
         case .sqlite: description
-        case .postgresql(let url, _): "PostgreSQL at \(PostgreSQLDatabase.place(of: url))"
+        case .postgresql(let url, _, _): "PostgreSQL at \(PostgreSQLDatabase.place(of: url))"
         }
     }
 

@@ -32,6 +32,9 @@ extension Setting {
             "KAFKA_SSL_*", .text("librdkafka's"), nil, "librdkafka's", by: everyProgram,
             "TLS: KAFKA_SSL_CA_LOCATION is ssl.ca.location"),
         Setting(
+            "KAFKA_OAUTHBEARER_TOKEN_FILE", .text("file"), by: everyProgram,
+            "the token to sign in with where KAFKA_SASL_MECHANISM is OAUTHBEARER; read again before it ends"),
+        Setting(
             "KAFKA_CONSUMER_*", .text("librdkafka's"), nil, "ours, else librdkafka's", by: everyProgram,
             "any other setting of clients that read"),
         Setting(
@@ -193,6 +196,9 @@ extension Setting {
     public static let clientTimeout = Setting(
         "GATEWAY_CLIENT_TIMEOUT_SECONDS", 1...3600, 15, by: [.gateway],
         "how long a client may take to send a request, or to read an answer")
+    public static let drainDelay = Setting(
+        "GATEWAY_DRAIN_DELAY_SECONDS", 0...300, 0, "the image sets 5", by: [.gateway],
+        "how long requests are still taken after the signal to end, while /readyz says that it stops")
     public static let wrongCredentials = Setting(
         "GATEWAY_WRONG_CREDENTIALS_PER_MINUTE", 0...1_000_000, 60, "0: no limit", by: [.gateway],
         "wrong secrets and signatures of one client address")
@@ -203,6 +209,7 @@ extension Setting {
         Setting(
             "GATEWAY_ADMIN_HOST", .text("address"), "127.0.0.1", by: [.gateway], "where support's calls are served"),
         adminPort, replyTimeout, maxInFlight, maxConnections, maxConnectionsPerAddress, maxBodyBytes, clientTimeout,
+        drainDelay,
         Setting(
             "GATEWAY_TRUSTED_PROXIES", .text("addresses and networks with commas between them, or none"),
             by: [.gateway], "whose X-Forwarded-For is believed"),

@@ -55,6 +55,7 @@ extension PrometheusRegistry.Configuration {
         "kafka_client_queued_messages": "Produced messages that wait for delivery.",
         "kafka_client_reply_queue": "Events that wait for the client's owner.",
         "gateway_requests_total": "Requests by route and status.",
+        "gateway_tls_certificate_expires_timestamp_seconds": "When the certificate of the gateway ends.",
         "gateway_request_duration_seconds": "From a request's arrival to its answer.",
         "gateway_requests_in_flight": "Requests that wait for a reply.",
         "gateway_replies_read_total": "Records read from the reply topic.",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 public import Logging
 
 /// A store in one schema of a PostgreSQL database, for any number of replicas.
@@ -21,7 +22,8 @@ public final class PostgreSQLDatabase: SQLDatabase {
 
     public let engine = SQLEngine.postgresql
     public private(set) var connectionNumber = 0
-    private let settings: PostgreSQLSettings
+    private var settings: PostgreSQLSettings
+    private let urlFile: String?
     private let isolation: Isolation
     private let logger: Logger
     private var connection: PostgreSQLConnection?
@@ -33,6 +35,7 @@ public final class PostgreSQLDatabase: SQLDatabase {
     ///
     /// - Parameters:
     ///   - url: as libpq takes it (`postgresql://…`). May name several hosts; the one that takes writes is used.
+    ///   - urlFile: the file that `url` was read from. It is read again for each connection, so a password in it may change.
     ///   - schema: lower-case letters, digits and underscores.
     ///   - statementTimeout: after which the server gives up a statement, and a little later the client the server.
     ///   - idleTransactionTimeout: after which a transaction whose client stands still is ended, so that a frozen
@@ -42,13 +45,14 @@ public final class PostgreSQLDatabase: SQLDatabase {
     ///   - makesSchema: whether a connection makes the schema where it is missing. Else ``Migrator/run(on:)`` does.
     /// - Throws: `invalid` for an unusable URL or schema name.
     public init(
-        url: String, schema: String, isolation: Isolation = .repeatableRead,
+        url: String, urlFile: String? = nil, schema: String, isolation: Isolation = .repeatableRead,
         statementTimeout: Duration = .seconds(30), idleTransactionTimeout: Duration = .seconds(10),
         isOfService: Bool = false, makesSchema: Bool = true, logger: Logger = Logger(label: "identitybus.storage")
     ) throws(StorageError) {
         settings = try PostgreSQLSettings(
             url: url, schema: schema, statementTimeout: statementTimeout,
             idleTransactionTimeout: idleTransactionTimeout, isOfService: isOfService, makesSchema: makesSchema)
+        self.urlFile = urlFile
         self.isolation = isolation
         self.logger = logger
     }
@@ -188,11 +192,26 @@ public final class PostgreSQLDatabase: SQLDatabase {
 
     private func usableConnection() throws(StorageError) -> PostgreSQLConnection {
         if let connection { return connection }
+        renewURL()
         let fresh = try PostgreSQLConnection(settings)
         logger.debug("connected to PostgreSQL", metadata: ["schema": "\(settings.schema)"])
         connection = fresh
         connectionNumber += 1
         return fresh
+    }
+
+    /// Takes the URL that its file holds now. One that cannot be read or used leaves the one of before.
+    private func renewURL() {
+        guard let urlFile else { return }
+        do {
+            let url = try TextFile.secret(urlFile).withoutFinalNewlines
+            guard url != settings.url else { return }
+            settings = try settings.with(url: url)
+        } catch {
+            logger.warning(
+                "the file of the database's URL cannot be used; what it held before is still used",
+                metadata: ["event": "database.url-unreadable", "error": "\(error)"])
+        }
     }
 
     private func dropIfBroken(_ used: PostgreSQLConnection) {

@@ -37,6 +37,14 @@ struct PostgreSQLSettings {
         self.makesSchema = makesSchema
     }
 
+    /// The same with another URL.
+    /// - Throws: `invalid` for one that cannot be used.
+    func with(url: String) throws(StorageError) -> PostgreSQLSettings {
+        try PostgreSQLSettings(
+            url: url, schema: schema, statementTimeout: statementTimeout,
+            idleTransactionTimeout: idleTransactionTimeout, isOfService: isOfService, makesSchema: makesSchema)
+    }
+
     /// libpq's keywords. What the URL says wins over the defaults before it; the encoding is not open to choice.
     var keywords: [(name: String, value: String)] {
         [

@@ -134,6 +134,8 @@ class Refusing:
         self.mechanisms = mechanisms or []
         self.sasl = sasl
         self.advertised = advertised
+        #: What clients have signed in with, as they sent it.
+        self.attempts: list[bytes] = []
 
     def __call__(self, client: socket.socket) -> None:
         port = client.getsockname()[1]
@@ -159,6 +161,7 @@ class Refusing:
                 error = self._ILLEGAL_SASL_STATE
             return struct.pack(">hi", error, len(self.mechanisms)) + b"".join(map(_text, self.mechanisms))
         if kind == self._AUTHENTICATE:
+            self.attempts.append(request[4:])
             return struct.pack(">h", self._AUTHENTICATION_FAILED) + _text("Authentication failed") + struct.pack(">i", 0)
         if kind == self._METADATA and self.sasl is None:
             return self._metadata(version, request, port)

@@ -94,7 +94,7 @@ enum SettingsTarget {
             let configuration = try ServiceConfiguration(environment: environment, service: "link")
             _ = configuration.topicPlan.specs(for: ServiceTraffic("link"))
             problems.append("\(configuration.kafka) \(configuration.database)")
-            if case .postgresql(let url, let schemas) = configuration.database {
+            if case .postgresql(let url, let schemas, _) = configuration.database {
                 _ = try PostgreSQLSettings(
                     url: url, schema: "\(schemas)link", statementTimeout: .seconds(1),
                     idleTransactionTimeout: .seconds(1), isOfService: true)

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CLibrdkafka
+import Contracts
+import Foundation
+import Glibc
+import WireJSON
+
+/// The password of a client, where a file holds it: a secret that is mounted changes while the client runs.
+///
+/// Confined to the thread that polls the client.
+struct PasswordFile {
+    let path: String
+    private let username: String
+    private var version: FileVersion?
+    private var next = ContinuousClock.now
+
+    private static let pause: Duration = .seconds(1)
+
+    /// The client was made with what the file held.
+    init(path: String, username: String) {
+        self.path = path
+        self.username = username
+        version = FileVersion(of: path)
+    }
+
+    enum Change: Equatable {
+        case password(String)
+        /// Why the file that has changed cannot be read: what it held before goes on being used.
+        case problem(String)
+    }
+
+    /// What the file holds now, once after each change. Looks at most once a second.
+    mutating func look(now: ContinuousClock.Instant = .now) -> Change? {
+        guard now >= next else { return nil }
+        next = now.advanced(by: Self.pause)
+        let found = FileVersion(of: path)
+        guard found != version else { return nil }
+        version = found
+        do {
+            return .password(try TextFile.secret(path).withoutFinalNewlines)
+        } catch {
+            return .problem("\(error)")
+        }
+    }
+
+    /// Has the client sign in with it from its next connection on. Those that it has are not closed.
+    func use(_ password: String, for client: OpaquePointer) {
+        if let error = rd_kafka_sasl_set_credentials(client, username, password) { rd_kafka_error_destroy(error) }
+    }
+}
+
+/// Which file stands at a path, and since when it holds what it holds.
+private struct FileVersion: Equatable {
+    private let inode: UInt64
+    private let size: Int64
+    private let seconds: Int
+    private let nanoseconds: Int
+
+    /// `nil` where there is none.
+    init?(of path: String) {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return nil }
+        inode = UInt64(status.st_ino)
+        size = Int64(status.st_size)
+        seconds = status.st_mtim.tv_sec
+        nanoseconds = status.st_mtim.tv_nsec
+    }
+}
+
+/// The file that holds the token of OAUTHBEARER. Somebody else writes it, and writes it anew before the token ends.
+struct TokenFile: Sendable, Hashable {
+    let path: String
+
+    struct Token: Equatable {
+        let text: String
+        let end: Timestamp
+        /// Whom it is for, as far as it says. Brokers read it in the token itself.
+        let principal: String
+    }
+
+    struct Problem: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    /// How long a token counts that does not say when it ends: the file is read again after four fifths of that.
+    private static let unknownLife: Int64 = 5 * 60_000
+
+    /// - Throws: when the file cannot be read, holds nothing, or holds a token that has ended. What it holds is not shown.
+    func read(now: Timestamp) throws(Problem) -> Token {
+        let text: String
+        do {
+            text = try TextFile.secret(path).withoutFinalNewlines
+        } catch {
+            throw Problem(description: "\(error)")
+        }
+        guard !text.isEmpty else { throw Problem(description: "\(path) is empty") }
+        let claims = Self.claims(of: text)
+        let end = claims?["exp"]?.doubleValue.map { Timestamp(milliseconds: Int64(min($0, 1e12) * 1000)) }
+        if let end, end <= now {
+            throw Problem(description: "the token in \(path) has ended at \(end.rfc3339); nobody has written a new one")
+        }
+        return Token(
+            text: text, end: end ?? Timestamp(milliseconds: now.milliseconds + Self.unknownLife),
+            principal: claims?["sub"]?.stringValue ?? "identitybus")
+    }
+
+    /// What a JWT says. Its signature is the broker's to check.
+    private static func claims(of token: String) -> JSONObject? {
+        let parts = token.split(separator: ".", omittingEmptySubsequences: false)
+        guard parts.count == 3 else { return nil }
+        var base64 = parts[1].replacing("-", with: "+").replacing("_", with: "/")
+        base64 += String(repeating: "=", count: (4 - base64.utf8.count % 4) % 4)
+        return Data(base64Encoded: String(base64)).flatMap { try? JSONValue(parsing: Array($0)).objectValue }
+    }
+}
+
+extension TokenFile {
+    /// Gives the client a token, or tells it that there is none: it asks again after ten seconds, and otherwise after four
+    /// fifths of the token's life.
+    /// - Returns: why there is none.
+    func give(to client: OpaquePointer) -> String? {
+        do {
+            let token = try read(now: .now)
+            var words = [CChar](repeating: 0, count: 512)
+            let code = rd_kafka_oauthbearer_set_token(
+                client, token.text, token.end.milliseconds, token.principal, nil, 0, &words, words.count)
+            guard code != RD_KAFKA_RESP_ERR_NO_ERROR else { return nil }
+            // What librdkafka says of a token that it does not take may quote it.
+            return refuse("librdkafka does not take what \(path) holds as a token", client)
+        } catch {
+            return refuse(error.description, client)
+        }
+    }
+
+    private func refuse(_ words: String, _ client: OpaquePointer) -> String {
+        rd_kafka_oauthbearer_set_token_failure(client, words)
+        return words
+    }
+}
