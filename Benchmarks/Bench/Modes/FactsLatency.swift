@@ -31,11 +31,11 @@ struct FactsLatency {
         try fill(stage, services, persons: persons)
         var random = SeededGenerator(seed: 7)
         let count = options.rate * (options.seconds + Latency.warmUpSeconds)
-        let ids = (0..<count).map { number in
-            let person = Int.random(in: 1...persons, using: &random)
-            return number.isMultiple(of: 2)
-                ? UserWorkload.externalID(person).text : UserWorkload.installID(person * 2).text
+        let asked = (0..<count).map { _ in Int.random(in: 1...persons, using: &random) }
+        let ids = asked.enumerated().map { number, person in
+            number.isMultiple(of: 2) ? UserWorkload.externalID(person).text : UserWorkload.installID(person * 2).text
         }
+        try logIn(Set(asked.suffix(explained) + [0]), stage, services)
         let hot = UserWorkload.externalID(0).text
         let people = try ask(ids.map { FactsQuery(id: $0) }, "people", stage, services, options.rate)
         let first = try ask(
@@ -82,6 +82,22 @@ struct FactsLatency {
             SetInstallStatus(
                 installId: UserWorkload.installID(person * 2), status: turn.isMultiple(of: 2) ? .disabled : .enabled,
                 author: "desk", reason: "lost"), id: id, asService: true)
+    }
+
+    /// Those who are explained have a profile and a device too, as people who use an app have.
+    private static func logIn(_ persons: Set<Int>, _ stage: Stage, _ services: ServiceGroup) throws {
+        let factory = CommandFactory(stage)
+        let records = try persons.sorted().map { person in
+            let identities: [IdentityType: String] = [
+                .customerID: UserWorkload.externalID(person).text, .email: "person-\(person)@example.com",
+                .deviceApplicationStamp: "stamp-\(person)",
+            ]
+            let known = Dictionary(uniqueKeysWithValues: identities.map { ($0.key.rawValue, $0.value) })
+            let request = SyncRequest(
+                deviceId: SyncWorkload.deviceID(person), knownIdentities: known, environment: .production)
+            return try factory.record(LogInUser(request), id: "login-\(person)")
+        }
+        _ = try stage.prepare(Workload("logins", preparation: records, []), with: services)
     }
 
     private static func explain(_ ids: some Sequence<String>, _ stage: Stage) throws -> Times {
