@@ -4,6 +4,7 @@ import Contracts
 import Foundation
 import Logging
 import Metrics
+import NIOCore
 import NIOPosix
 import NIOSSL
 import Runtime
