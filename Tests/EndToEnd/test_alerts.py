@@ -1,0 +1,381 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Debian's Prometheus scrapes a deployment with deploy/monitoring/alerts.yaml, whose times are made shorter: where nothing is
+wrong no alert fires, and for each injury the one of its name does, and no other. Beside a whole deployment that is well stands
+one more process, or two, that are injured. Every query of the dashboard has an answer."""
+
+import json
+import os
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from identitybus_testkit import apps
+from identitybus_testkit import commands as c
+from identitybus_testkit.broker import SERVICES, Broker
+from identitybus_testkit.commands import fresh
+from identitybus_testkit.databases import PostgresServer
+from identitybus_testkit.deployment import Deployment
+from identitybus_testkit.fakes import free_port
+from identitybus_testkit.gateway import Gateway, GatewayDeployment
+from identitybus_testkit.monitoring import ONLY_WHEN_WRONG, Prometheus, metrics_of, queries, rules
+from identitybus_testkit.proxy import ProxiedPostgreSQL
+from identitybus_testkit.service import Service
+from identitybus_testkit.waiting import until
+
+pytestmark = [
+    pytest.mark.slow, pytest.mark.alone,
+    pytest.mark.skipif(not os.environ.get("E2E_ALERTS"), reason="takes ten minutes: scripts/test --long"),
+    pytest.mark.skipif(Prometheus.program() is None, reason="prometheus is not there (Debian: prometheus)")]
+
+# How long an alert may take, once an injury is done: what is noticed last is a consumer group that hangs.
+FIRED = 60.0
+# How long nothing may fire where nothing is wrong: an hour is 3600.
+QUIET = float(os.environ.get("ALERT_QUIET_SECONDS", "30"))
+KAFKA = bool(os.environ.get("KAFKA_BOOTSTRAP_SERVERS"))
+
+
+class Well:
+    """A whole deployment of which nothing is injured but where a test says so."""
+
+    def __init__(self, deployment: GatewayDeployment) -> None:
+        self.deployment = deployment
+        self.services = {name: deployment.process(name, HTTP_PORT=str(free_port())) for name in SERVICES}
+        self.gateway = deployment.gateway(HTTP_PORT=str(free_port()))
+
+    @property
+    def all(self) -> list[Service]:
+        return [*self.services.values(), self.gateway]
+
+    def use(self) -> None:
+        """Something of everything that the dashboard shows."""
+        self.deployment.bus.ask(c.register(fresh("install")))
+        answer = self.gateway.client.post("/users/auth-code", {"external_id": fresh("ext")}, "demo-backend")
+        assert answer.status == 200, answer
+        read = c.Command("link.get-user", {"installId": fresh("install")}, fresh("x"), signer="demo-support")
+        self.deployment.bus.ask(read)
+
+
+@pytest.fixture(scope="module")
+def prometheus(directory: Path) -> Iterator[Prometheus]:
+    prometheus = Prometheus(directory / f"prometheus-{uuid.uuid4().hex[:8]}")
+    yield prometheus.start()
+    prometheus.close()
+
+
+@pytest.fixture(scope="module")
+def well(prometheus: Prometheus, make_deployment: Callable[..., Deployment]) -> Well:
+    deployment = make_deployment("sqlite", kind=GatewayDeployment)
+    assert isinstance(deployment, GatewayDeployment)
+    well = Well(deployment)
+    for service in well.all:
+        service.start()
+    for service in well.all:
+        service.wait_ready()
+        prometheus.watch(service)
+    well.use()
+    until(lambda: len(prometheus.query("up == 1")) == 5, 30, "all targets")
+    return well
+
+
+@pytest.fixture
+def quiet(prometheus: Prometheus, well: Well) -> Prometheus:
+    """Prometheus, when what the test before did is over."""
+    until(lambda: not prometheus.firing(), 90, lambda: f"the end of {prometheus.firing()}", 0.5)
+    # As long as causes keep consequences silent.
+    time.sleep(16)
+    prometheus.forget()
+    return prometheus
+
+
+def wait_until_fires(prometheus: Prometheus, alert: str, seconds: float = FIRED) -> dict[str, str]:
+    """That alert, and no other then or within the next seconds. Its labels."""
+    until(lambda: alert in prometheus.firing(), seconds, lambda: f"{alert}; fired have {prometheus.fired}", 0.5)
+    end = time.monotonic() + 8
+    while time.monotonic() < end:
+        prometheus.firing()
+        time.sleep(0.5)
+    assert set(prometheus.fired) == {alert}, prometheus.fired
+    return prometheus.fired[alert][0]
+
+
+def wait_until_over(prometheus: Prometheus, alert: str, seconds: float = 90) -> None:
+    """Nothing else fires on the way back."""
+    until(lambda: not prometheus.firing(), seconds, lambda: f"the end of {prometheus.firing()}", 0.5)
+    assert set(prometheus.fired) == {alert}, prometheus.fired
+
+
+@contextmanager
+def watched(prometheus: Prometheus, service: Service) -> Iterator[Service]:
+    prometheus.watch(service)
+    try:
+        yield service
+    finally:
+        prometheus.leave(service)
+        service.kill()
+
+
+Make = Callable[..., Deployment]
+
+
+@pytest.fixture(scope="module")
+def server(directory: Path) -> Iterator[PostgresServer]:
+    server = PostgresServer.throwaway(directory / f"postgres-{uuid.uuid4().hex[:8]}")
+    yield server
+    server.close()
+
+
+# Nothing is wrong
+
+
+def test_alerts_nothing_fires_where_nothing_is_wrong(quiet: Prometheus, well: Well) -> None:
+    end = time.monotonic() + QUIET
+    while time.monotonic() < end:
+        well.use()
+        assert not quiet.firing(), quiet.fired
+        time.sleep(1)
+
+
+def test_alerts_every_query_of_the_dashboard_has_an_answer(quiet: Prometheus, well: Well) -> None:
+    silent = queries()
+
+    def answered() -> bool:
+        nonlocal silent
+        well.use()
+        silent = [
+            query for query in silent
+            if not quiet.query(query.replace("$service", ".*").replace("$__rate_interval", "30s"))]
+        return all(metrics_of(query) <= ONLY_WHEN_WRONG or "== 0" in query or "expires" in query for query in silent)
+
+    until(answered, 60, lambda: f"answers to {silent}", 1)
+
+
+def test_alerts_every_rule_is_evaluated(quiet: Prometheus, well: Well) -> None:
+    found = {rule["name"]: rule["health"] for group in quiet.ask("rules")["groups"] for rule in group["rules"]}
+    assert found == {rule["alert"]: "ok" for rule in rules()}
+
+
+# Something is away
+
+
+def test_alerts_service_down(quiet: Prometheus, well: Well) -> None:
+    link = well.services["link"]
+    link.kill()
+    assert wait_until_fires(quiet, "IdentityBusServiceDown")["component"] == "link"
+    link.start().wait_ready()
+    wait_until_over(quiet, "IdentityBusServiceDown")
+
+
+def test_alerts_replica_down(quiet: Prometheus, make_deployment: Make) -> None:
+    service = make_deployment("sqlite").service(HTTP_PORT=str(free_port())).start().wait_ready()
+    with watched(quiet, service):
+        service.pause()
+        assert wait_until_fires(quiet, "IdentityBusReplicaDown")["instance"].endswith(service.environment["HTTP_PORT"])
+        service.resume()
+        wait_until_over(quiet, "IdentityBusReplicaDown")
+
+
+def test_alerts_restarting(quiet: Prometheus, make_deployment: Make) -> None:
+    service = make_deployment("sqlite").service(HTTP_PORT=str(free_port())).start()
+    with watched(quiet, service):
+        for _ in range(5):
+            time.sleep(2.5)  # so that it is seen
+            service.kill()
+            service.start()
+        service.wait_ready()
+        assert wait_until_fires(quiet, "IdentityBusRestarting")["component"] == "link"
+
+
+def test_alerts_database_down(quiet: Prometheus, server: PostgresServer, make_deployment: Make) -> None:
+    """With commands that wait, so that the alert about these could fire too."""
+    deployment = make_deployment(database=server.new_database())
+    service = deployment.service(HTTP_PORT=str(free_port())).start().wait_ready()
+    with watched(quiet, service):
+        deployment.bus.ask(c.register(fresh("install")))
+        server.crash()
+        deployment.bus.send_all([c.register(fresh("install")) for _ in range(30)])
+        assert wait_until_fires(quiet, "IdentityBusDatabaseDown")["service"] == "link"
+        server.start_again()
+        wait_until_over(quiet, "IdentityBusDatabaseDown")
+
+
+@pytest.mark.skipif(KAFKA, reason="needs a broker of its own")
+def test_alerts_broker_down(quiet: Prometheus, directory: Path, make_deployment: Make) -> None:
+    broker = Broker.embedded(directory / f"broker-{uuid.uuid4().hex[:8]}")
+    try:
+        service = make_deployment("sqlite", on=broker).service(HTTP_PORT=str(free_port())).start().wait_ready()
+        with watched(quiet, service):
+            broker.pause()
+            assert wait_until_fires(quiet, "IdentityBusBrokerDown")["service"] == "link"
+            broker.resume()
+            wait_until_over(quiet, "IdentityBusBrokerDown")
+    finally:
+        broker.resume()
+        broker.close()
+
+
+@pytest.mark.skipif(not KAFKA, reason="the embedded broker makes every topic anew")
+def test_alerts_topics_unusable(quiet: Prometheus, make_deployment: Make) -> None:
+    deployment = make_deployment("sqlite")
+    service = deployment.service(HTTP_PORT=str(free_port()), TOPIC_CREATE="never").start()
+    topic = f"{deployment.prefix}identity.link.dlq.v1"
+    with watched(quiet, service):
+        deployment.broker.ensure([f"{deployment.prefix}identity.link.{kind}.v1" for kind in ("commands", "events")])
+        assert wait_until_fires(quiet, "IdentityBusTopicsUnusable")["service"] == "link"
+        assert topic in str(service.failed_checks())
+
+
+@pytest.mark.skipif(KAFKA, reason="is about how the embedded broker waits")
+def test_alerts_group_hangs(quiet: Prometheus, server: PostgresServer, make_deployment: Make) -> None:
+    """The embedded broker waits for a session before it gives those who have joined their shares."""
+    deployment = make_deployment(database=server.new_database())
+    first, second = (
+        deployment.service(HTTP_PORT=str(free_port()), KAFKA_CONSUMER_SESSION_TIMEOUT_MS="40000") for _ in range(2))
+    with watched(quiet, first.start()):
+        first.wait_ready(100)
+        until(lambda: not quiet.firing(), 90, "quiet")
+        quiet.forget()
+        second.start()
+        assert wait_until_fires(quiet, "IdentityBusGroupHangs", 100)["service"] == "link"
+        wait_until_over(quiet, "IdentityBusGroupHangs", 150)
+
+
+# Somebody is not served
+
+
+@contextmanager
+def slow(server: PostgresServer, latency: float) -> Iterator[tuple[ProxiedPostgreSQL, Callable[[], None]]]:
+    """A database that is reached late, once the second one is called."""
+    database = ProxiedPostgreSQL(server.new_database().url)
+
+    def begin() -> None:
+        database.proxy.latency = latency
+
+    try:
+        yield database, begin
+    finally:
+        database.proxy.latency = 0
+        database.proxy.close()
+
+
+@pytest.mark.skipif(KAFKA, reason="the embedded broker forgets what is beyond 5 MB")
+def test_alerts_records_lost(quiet: Prometheus, make_deployment: Make) -> None:
+    deployment = make_deployment("sqlite")
+    service = deployment.service(HTTP_PORT=str(free_port())).start().wait_ready()
+    bus = deployment.bus
+    for partition in range(12):
+        bus.send(c.query(fresh("install")), partition=partition)
+    until(lambda: service.metric("kafka_consumer_lag") == 0, 20, "all is read")
+    assert service.stop() == 0
+    for _ in range(40):
+        query = c.query(fresh("install"))
+        bus.send(query.but(data=query.data | {"padding": os.urandom(100_000).hex()}), partition=3)
+    service.start()
+    with watched(quiet, service):
+        service.wait_ready()
+        assert wait_until_fires(quiet, "IdentityBusRecordsLost")["partition"] == "3"
+        wait_until_over(quiet, "IdentityBusRecordsLost", 120)
+
+
+def test_alerts_commands_wait(quiet: Prometheus, server: PostgresServer, make_deployment: Make) -> None:
+    with slow(server, 0.1) as (database, begin):
+        deployment = make_deployment(database=database)
+        service = deployment.service(HTTP_PORT=str(free_port()), BATCH_SIZE="1").start().wait_ready()
+        with watched(quiet, service):
+            begin()
+            deployment.bus.send_all([c.register(fresh("install")) for _ in range(40)])
+            assert wait_until_fires(quiet, "IdentityBusCommandsWait")["topic"].endswith("identity.link.commands.v1")
+
+
+class Crowd:
+    """Requests over HTTP, so many at a time, until it is over."""
+
+    def __init__(self, gateway: Gateway, count: int) -> None:
+        self.gateway = gateway
+        self.statuses: list[int] = []
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(count)]
+
+    def _run(self) -> None:
+        client = self.gateway.client
+        while not self._stop.is_set():
+            self.statuses.append(
+                client.post(f"/v2/users/{fresh('install')}/link", {"external_id": fresh("ext")}, "demo-backend").status)
+            time.sleep(0.2)
+
+    def __enter__(self) -> "Crowd":
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(60)
+
+
+@pytest.mark.parametrize("alert, count, status, settings", [
+    ("IdentityBusRepliesLate", 1, 504, {"GATEWAY_REPLY_TIMEOUT_MS": "300"}),
+    ("IdentityBusGatewayFull", 8, 503, {"GATEWAY_MAX_IN_FLIGHT": "4"})], ids=["late", "full"])
+def test_alerts_of_the_gateway(
+    alert: str, count: int, status: int, settings: dict[str, str], quiet: Prometheus, server: PostgresServer,
+    make_deployment: Make
+) -> None:
+    """A link service that takes a second for what it does."""
+    with slow(server, 0.04) as (database, begin):
+        deployment = make_deployment(database=database, kind=GatewayDeployment)
+        assert isinstance(deployment, GatewayDeployment)
+        link = deployment.process("link", HTTP_PORT=str(free_port())).start()
+        gateway = deployment.gateway(HTTP_PORT=str(free_port()), **settings).start()
+        with watched(quiet, link.wait_ready()), watched(quiet, gateway.wait_ready()):
+            begin()
+            with Crowd(gateway, count) as crowd:
+                assert wait_until_fires(quiet, alert)["service"] == "link"
+            assert status in crowd.statuses, crowd.statuses
+
+
+# Somebody has to look
+
+
+def test_alerts_dead_letters(quiet: Prometheus, make_deployment: Make) -> None:
+    deployment = make_deployment("sqlite")
+    service = deployment.service(HTTP_PORT=str(free_port())).start().wait_ready()
+    with watched(quiet, service):
+        deployment.bus.put(b"no envelope", [], b"a key")
+        assert wait_until_fires(quiet, "IdentityBusDeadLetters")["service"] == "link"
+
+
+def changed(settings: list[dict[str, Any]], **more: object) -> list[dict[str, Any]]:
+    settings[1]["keys"].append(apps.key("other-more", "user.link", **more))
+    return settings
+
+
+def test_alerts_apps_file_refused(quiet: Prometheus, make_deployment: Make) -> None:
+    deployment = make_deployment("sqlite")
+    service = deployment.service(HTTP_PORT=str(free_port())).start().wait_ready()
+    with watched(quiet, service):
+        before = deployment.apps_file.read_text()
+        deployment.apps_file.write_text(before.replace('"keys"', '"kees"'))
+        assert wait_until_fires(quiet, "IdentityBusAppsFileRefused")["service"] == "link"
+        deployment.apps_file.write_text(before)
+        wait_until_over(quiet, "IdentityBusAppsFileRefused")
+
+
+def test_alerts_key_ends_soon(quiet: Prometheus, make_deployment: Make) -> None:
+    deployment = make_deployment("sqlite")
+    soon = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 3 * 86400))
+    apps.write(deployment.apps_file, changed(json.loads(json.dumps(apps.apps())), expires=soon))
+    service = deployment.service(HTTP_PORT=str(free_port())).start().wait_ready()
+    with watched(quiet, service):
+        assert wait_until_fires(quiet, "IdentityBusKeyEndsSoon")["key"] == "other-more"
+
+
+def test_alerts_all_have_a_test() -> None:
+    """But for those of which the runbook says that nothing here makes them fire."""
+    source = Path(__file__).read_text()
+    assert {rule["alert"] for rule in rules() if f'"{rule["alert"]}"' not in source} == {"IdentityBus" + "Stuck"}
