@@ -19,6 +19,8 @@ TEST_PACKAGES=(postgresql pgbouncer kcat openssl python3-venv docker-compose)
 PAGE_PACKAGES=(nodejs node-jsdom)
 # What measuring needs (scripts/bench).
 BENCH_PACKAGES=(postgresql python3-venv gcc libc6-dev valgrind iproute2)
+# What seeing alerts fire needs (scripts/test --long). It is run by the tests alone: stop the service that it brings.
+ALERT_PACKAGES=(prometheus)
 # What the model needs (scripts/test --model).
 MODEL_PACKAGES=(spin gcc libc6-dev)
 
