@@ -23,7 +23,8 @@ def check_names() -> None:
     rest = found(
         *TESTS, *(path for path in (ROOT / "scripts").rglob("*") if path.suffix != ".pyc"),
         *files("Benchmarks", ".swift", ".py", ".c"),
-        *(ROOT / "docs" / "model").iterdir(), *files("deploy", ".yaml"), ROOT / "docker-compose.yml", ROOT / "Package.swift")
+        *(ROOT / "docs" / "model").iterdir(), *files("deploy", ".yaml"), ROOT / "docker-compose.yml", ROOT / "Dockerfile",
+        ROOT / "Package.swift")
     for page in DOCS:
         for number, code in ticked(page):
             for name in re.findall(r"(?<![\w$])[A-Za-z]\w*(?![\w*])", re.sub(r"(?:Tests|docs)/\S+", "", code)):
