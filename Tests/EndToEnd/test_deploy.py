@@ -288,10 +288,12 @@ def test_deploy_migrate_brings_an_empty_database_to_the_version(postgres: Postgr
 
 
 def test_deploy_topics_are_asked_for_as_services_do(broker: Broker, mounts: Path, deployment: Deployment) -> None:
-    """What the embedded broker lacks makes a topic weak (status 3)."""
+    """The embedded broker makes them by itself, and is told so (3); on a small cluster they are weak (3)."""
     settings = {name: value for name, value in settings_of("prepare").items() if not name.startswith(("KAFKA_", "PG"))}
     settings["IDENTITYBUS_APPS"] = f"{mounts}{settings['IDENTITYBUS_APPS']}"
     environment = settings | broker.service_environment() | {"TOPIC_PREFIX": deployment.prefix}
     environment["TOPIC_REPLICATION_FACTOR"] = "1"
     answer = tool(*command_of("identitybus-topics"), environment=environment)
-    assert answer.returncode in (0, 3) and f"{deployment.prefix}identity.link.commands.v1" in answer.stdout, answer
+    assert answer.returncode in (0, 3), answer
+    told = "makes no topics on demand" if broker.is_embedded else f"{deployment.prefix}identity.link.commands.v1"
+    assert told in answer.stdout + answer.stderr, answer
