@@ -268,11 +268,11 @@ def test_alerts_records_lost(quiet: Prometheus, make_deployment: Make) -> None:
     deployment = make_deployment("sqlite")
     service = deployment.service(HTTP_PORT=str(free_port())).start().wait_ready()
     bus = deployment.bus
-    for partition in range(12):
+    for partition in deployment.broker.partitions(bus.commands):
         bus.send(c.query(fresh("install")), partition=partition)
     until(lambda: service.metric("kafka_consumer_lag") == 0, 20, "all is read")
     assert service.stop() == 0
-    for _ in range(40):
+    for _ in range(120):
         query = c.query(fresh("install"))
         bus.send(query.but(data=query.data | {"padding": os.urandom(100_000).hex()}), partition=3)
     service.start()
@@ -337,6 +337,7 @@ def test_alerts_of_the_gateway(
             with Crowd(gateway, count) as crowd:
                 assert wait_until_fires(quiet, alert)["service"] == "link"
             assert status in crowd.statuses, crowd.statuses
+            wait_until_over(quiet, alert)
 
 
 # Somebody has to look
