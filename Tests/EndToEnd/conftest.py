@@ -10,6 +10,7 @@ TEST_KAFKA_USERS         link:PASSWORD user:PASSWORD sync:… verification:… g
 TEST_DATABASE_URL        the PostgreSQL server (default: a throw-away one)
 TEST_DATABASE_ROLES      least: each service works with a role of its own that may change no table, and migrates nothing
 E2E_COMMANDS, E2E_SEED   size and seed of the chaos runs
+E2E_ALERTS, ALERT_QUIET_SECONDS  see alerts fire in Debian's Prometheus; how long none may where nothing is wrong
 E2E_OLDER_BIN            folder of an earlier build's executables, to be replaced by these in a rolling upgrade
 
 They may run in several workers (`pytest -n 4 --no-loadscope-reorder`): each has its own embedded
