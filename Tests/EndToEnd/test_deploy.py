@@ -122,8 +122,9 @@ def test_deploy_a_stop_has_the_time_that_it_may_take() -> None:
         drain = int(settings_of(folder)["DRAIN_TIMEOUT_SECONDS"])
         for deployment in of_kind(folder, "Deployment").values():
             pod = deployment["spec"]["template"]["spec"]
-            hook = pod["containers"][0].get("lifecycle", {}).get("preStop", {}).get("exec", {}).get("command", ["", "0"])
-            assert pod["terminationGracePeriodSeconds"] >= drain + 20 + int(hook[1])
+            [delay] = re.findall(r"GATEWAY_DRAIN_DELAY_SECONDS=(\d+)", (REPOSITORY / "Dockerfile").read_text())
+            more = int(delay) if deployment["metadata"]["name"] == "gateway" else 0
+            assert pod["terminationGracePeriodSeconds"] >= drain + 20 + more
 
 
 def mebibytes(quantity: str) -> int:
@@ -186,30 +187,27 @@ def test_deploy_every_variable_is_a_setting() -> None:
         found |= set(settings_of(folder))
     for _, container in containers():
         found |= {variable["name"] for variable in container.get("env", ())}
-    for item in documents((FOLDER / "secrets.example.yaml").read_text()):
-        if "kafka" in item["metadata"]["name"]:
-            found |= {member["secretKey"] for member in item["spec"]["data"]}
     assert found and {name for name in found if not is_known(name)} == set()
 
 
 def test_deploy_every_secret_is_told_and_is_a_folder() -> None:
-    """But for Kafka's, which have no variant with a file."""
     told = (FOLDER / "secrets.example.yaml").read_text()
     for name, pod in pods():
         mounted = {volume["secret"]["secretName"] for volume in pod["volumes"] if "secret" in volume}
         for secret in mounted:
-            kind = re.sub(r"-(link|user|sync|verification|owner)$", "", secret)
+            kind = re.sub(r"-(link|user|sync|verification|gateway|owner)$", "", secret)
             assert kind in told, secret
         for container in pod["containers"]:
             assert not any("valueFrom" in variable for variable in container.get("env", ())), name
-            for source in container["envFrom"]:
-                if "secretRef" in source:
-                    assert source["secretRef"]["name"].startswith("identitybus-kafka-") and source["secretRef"]["optional"]
+            assert not any("secretRef" in source for source in container["envFrom"]), name
         places = {mount["mountPath"] for container in pod["containers"] for mount in container["volumeMounts"]}
         for container in pod["containers"]:
             for variable in container.get("env", ()):
                 if variable["name"].endswith("_FILE"):
                     assert str(Path(variable["value"]).parent) in places, variable
+    for folder in ("production", "prepare"):
+        assert {settings_of(folder)[f"KAFKA_SASL_{what}_FILE"] for what in ("USERNAME", "PASSWORD")} == {
+            "/run/secrets/kafka/username", "/run/secrets/kafka/password"}
 
 
 def environment_of(folder: str, name: str, mounts: Path) -> dict[str, str]:
@@ -228,7 +226,7 @@ def mounts(directory: Path) -> Path:
     root = directory / "mounts"
     shutil.copytree(REPOSITORY / "config", root / "etc" / "identitybus")
     for place, text in (("internal/key", INTERNAL_KEY), ("database/url", "postgresql://u@127.0.0.1:1/x"),
-                        ("gateway/keys", gateway_keys())):
+                        ("gateway/keys", gateway_keys()), ("kafka/username", "u"), ("kafka/password", "p")):
         path = root / "run" / "secrets" / place
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text + "\n")
@@ -238,9 +236,7 @@ def mounts(directory: Path) -> Path:
 @pytest.mark.parametrize("folder", ["base", "production"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_deploy_settings_are_accepted(folder: str, name: str, mounts: Path) -> None:
-    environment = environment_of(folder, name, mounts) | {"KAFKA_SASL_USERNAME": "u", "KAFKA_SASL_PASSWORD": "p"}
-    if folder == "base":
-        environment = environment_of(folder, name, mounts)
+    environment = environment_of(folder, name, mounts)
     answer = tool("settings", "--as", name, "--set", environment=environment)
     assert answer.returncode == 0, answer
     assert "is read by nothing" not in answer.stdout + answer.stderr
