@@ -42,12 +42,12 @@ func shared(_ name: String, _ dependencies: [Target.Dependency], _ settings: [Sw
 }
 
 /// A service: Services/<name>, which tests can import, and its process in Main.
-func service(_ name: String, _ dependencies: [Target.Dependency]) -> [Target] {
+func service(_ name: String, _ dependencies: [Target.Dependency], without others: [String] = []) -> [Target] {
     let path = "Services/\(name)"
     return [
         .target(
             name: name, dependencies: ["Apps", "Contracts", "Runtime"] + dependencies, path: path,
-            exclude: ["Main"], swiftSettings: strict),
+            exclude: ["Main"] + others, swiftSettings: strict),
         .executableTarget(
             name: "\(name)Main", dependencies: [.byName(name: name), "Runtime"], path: "\(path)/Main",
             swiftSettings: strict),
@@ -127,6 +127,8 @@ let package = Package(
         .target(name: "CBuild", path: "Shared/CBuild"),
         shared("Observability", ["CBuild", "Contracts", hummingbird, logging, metrics, serviceLifecycle]),
         shared("Apps", ["Contracts", "WireJSON", crypto, logging, yams]),
+        // Facts in words, for the command line and the console.
+        shared("Explanation", ["Contracts", "WireJSON"]),
         shared(
             "Runtime",
             [
@@ -137,8 +139,8 @@ let package = Package(
         .executableTarget(
             name: "CLI",
             dependencies: services.map { .byName(name: $0) } + [
-                "Gateway", "Apps", "Chaos", "Contracts", "EmbeddedBroker", "Messaging", "Observability", "Runtime",
-                "Storage",
+                "Gateway", "Apps", "Chaos", "Contracts", "EmbeddedBroker", "Explanation", "Messaging", "Observability",
+                "Runtime", "Storage",
                 "Supervision", "WireJSON", argumentParser, crypto, grdb, logging,
             ],
             path: "Services/CLI", exclude: ["Chaos", "Supervision"], swiftSettings: strict),
@@ -146,8 +148,8 @@ let package = Package(
         .target(
             name: "Supervision",
             dependencies: services.map { .byName(name: $0) } + [
-                "Apps", "Contracts", "Messaging", "Observability", "Runtime", "Storage", "WireJSON", argumentParser,
-                crypto, logging,
+                "Apps", "Contracts", "Explanation", "Messaging", "Observability", "Runtime", "Storage", "WireJSON",
+                argumentParser, crypto, logging,
             ],
             path: "Services/CLI/Supervision", swiftSettings: strict),
         // `identitybus chaos`.
@@ -201,6 +203,7 @@ let package = Package(
                 "Apps", "Contracts", "EmbeddedBroker", "Messaging", "MessagingTestKit", "Observability", "Storage",
                 "TestKit", "WireJSON", crypto, logging,
             ]),
+        tests("Explanation", ["Contracts", "WireJSON"]),
         tests("Link", running),
         tests("User", running + ["Link"]),
         tests("Sync", running),
@@ -222,9 +225,10 @@ let package = Package(
         + service(
             "Gateway",
             [
-                "CZlib", "Messaging", "Observability", "WireJSON", crypto, hummingbird, hummingbirdTLS, logging,
-                metrics,
-                serviceLifecycle,
-            ]),
+                "CZlib", "Explanation", "Messaging", "Observability", "WireJSON", crypto, hummingbird, hummingbirdTLS,
+                logging, metrics, serviceLifecycle,
+            ],
+            // Its files are compiled in by scripts/generate.
+            without: ["Console"]),
     swiftLanguageModes: [.v6]
 )

@@ -24,6 +24,7 @@ struct DataFolder: ParsableArguments {
 
     var bootstrapFile: String { "\(path)/bootstrap" }
     var gatewayFile: String { "\(path)/gateway" }
+    var adminFile: String { "\(path)/admin" }
     var healthFile: String { "\(path)/health" }
     var internalKeyFile: String { "\(path)/internal-key" }
 }

@@ -55,6 +55,17 @@ final class Inquiry {
         /// The second half of the Kafka key.
         let subject: String
         let data: JSONValue
+        /// When its producer says that it was made; now, if it does not say.
+        var time: Timestamp?
+
+        /// Any command, which is carried out.
+        init(type: String, subject: String, data: JSONValue, time: Timestamp? = nil) {
+            self.type = type
+            service = CommandType.service(of: type) ?? ""
+            self.subject = subject
+            self.data = data
+            self.time = time
+        }
 
         init<Query: PersonQuery>(_ query: Query) {
             type = Query.type
@@ -156,7 +167,7 @@ final class Inquiry {
         let id = CommandID(UUID().uuidString.lowercased())
         let key = partitionKey(app: app, subject: question.subject)
         var attributes = EventAttributes(id: id.text, source: "identitybus-cli", type: question.type, appID: app.text)
-        attributes.time = Timestamp.now.rfc3339
+        attributes.time = (question.time ?? .now).rfc3339
         attributes.dataContentType = "application/json"
         attributes.partitionKey = key
         let record = try seal.record(to: topic, key: Array(key.utf8), attributes, question.data)

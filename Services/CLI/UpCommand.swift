@@ -29,6 +29,13 @@ struct UpCommand: ParsableCommand {
     @Flag(help: "Start the broker and no service.")
     var brokerOnly = false
 
+    @Flag(
+        help: """
+            Show the console, and fill the deployment with 1,000 people and a dozen cases that docs/console.md tells. Needs \
+            the demo apps.
+            """)
+    var demo = false
+
     @Flag(help: "Print one JSON line for each thing that happens.")
     var json = false
 
@@ -58,6 +65,8 @@ struct UpCommand: ParsableCommand {
     private static let gateway = "gateway"
     /// The variable that names the file into which the gateway writes where its API is served.
     private static let gatewayReport = "IDENTITYBUS_GATEWAY_FILE"
+    /// The same of its admin port.
+    private static let adminReport = "IDENTITYBUS_ADMIN_FILE"
 
     func run() throws {
         let interruption = Interruption()
@@ -107,6 +116,7 @@ struct UpCommand: ParsableCommand {
             if !isAnnounced, children.allSatisfy(\.isReady) {
                 isAnnounced = true
                 announce(children)
+                if demo, !brokerOnly { try play(unless: { interruption.isRequested }) }
             }
             usleep(100_000)
         }
@@ -124,8 +134,24 @@ struct UpCommand: ParsableCommand {
         if let gateway = children.last?.address(Self.gatewayReport) {
             tell("gateway", gateway, ["address": .string(gateway)])
         }
+        if let admin = children.last?.address(Self.adminReport) {
+            let shown = demo ? "\(admin)/console  sign in with demo-support.demo-secret-demo-support" : admin
+            tell(demo ? "console" : "admin", shown, ["address": .string(demo ? "\(admin)/console" : admin)])
+        }
         let given = Self.keyVariables.first(where: isGiven)
         tell("ready", "address in \(folder.bootstrapFile), internal key in \(given ?? folder.internalKeyFile)")
+    }
+
+    /// Fills the deployment, once: who comes again finds the people as they were left.
+    private func play(unless stop: @escaping () -> Bool) throws {
+        let mark = "\(folder.path)/demo"
+        if FileManager.default.fileExists(atPath: mark) { return }
+        let stage = DemoStage(
+            try Deployment.parse(["--data-dir", folder.path, "--apps", files.apps.path]), unless: stop)
+        defer { stage.close() }
+        try DemoPeople(stage: stage).arrive { tell("demo", $0) }
+        try write("", to: mark)
+        tell("demo", "done")
     }
 
     /// Says what has happened.
@@ -147,7 +173,10 @@ struct UpCommand: ParsableCommand {
         let gatewayEnvironment = try gatewayEnvironment(environment)
         return (serviceNames + [Self.gateway]).map { name in
             var files = [ChildService.healthReport: "\(reports)/\(name).health"]
-            if name == Self.gateway { files[Self.gatewayReport] = folder.gatewayFile }
+            if name == Self.gateway {
+                files[Self.gatewayReport] = folder.gatewayFile
+                if gatewayEnvironment["GATEWAY_ADMIN_PORT"] != nil { files[Self.adminReport] = folder.adminFile }
+            }
             return ChildService(
                 name: name, environment: name == Self.gateway ? gatewayEnvironment : environment, reports: files,
                 logDirectory: "\(folder.path)/logs")
@@ -162,13 +191,17 @@ struct UpCommand: ParsableCommand {
             environment[name] = nil
             environment["\(name)_FILE"] = nil
         }
+        if demo {
+            environment["CONSOLE"] = "demo"
+            environment["GATEWAY_ADMIN_PORT"] = environment["GATEWAY_ADMIN_PORT"] ?? "0"
+        }
         environment["IDENTITYBUS_GATEWAY_KEYS_FILE"] = nil
         environment["IDENTITYBUS_GATEWAY_KEYS"] = keys.text(for: DeploymentKeys.gatewayPurposes)
         return environment
     }
 
     private func removeAddresses() {
-        for path in [folder.bootstrapFile, folder.gatewayFile, folder.healthFile] {
+        for path in [folder.bootstrapFile, folder.gatewayFile, folder.adminFile, folder.healthFile] {
             try? FileManager.default.removeItem(atPath: path)
         }
     }

@@ -11,6 +11,8 @@ public struct GatewayConfiguration: Sendable {
     public var api: Place
     /// Where the admin port is; `nil`: there is none.
     public var admin: Place?
+    /// What the admin port shows to browsers.
+    var console = ConsoleFiles.Mode.no
     /// How long a request waits for its reply.
     public var replyTimeout: Duration
     /// Requests that may wait for a reply at once.
@@ -58,6 +60,11 @@ public struct GatewayConfiguration: Sendable {
             admin = Place(
                 host: settings.text("GATEWAY_ADMIN_HOST") ?? "127.0.0.1", port: try settings.integer(.adminPort),
                 variable: "GATEWAY_ADMIN_PORT")
+        }
+        console = try settings.choice("CONSOLE", default: .no)
+        if console != .no, admin == nil {
+            throw ConfigurationProblem(
+                "CONSOLE", "is \(console.rawValue), but GATEWAY_ADMIN_PORT names no port where it could be shown")
         }
         replyTimeout = .milliseconds(try settings.integer(.replyTimeout))
         maxInFlight = try settings.integer(.maxInFlight)

@@ -48,15 +48,17 @@ public enum GatewayProcess {
         }
         let secrets = configuration.service.keys.isEmpty ? nil : DerivedSecrets(configuration.service.keys)
         let limits = RequestLimits(wrongCredentialsPerMinute: configuration.wrongCredentialsPerMinute)
+        let reader = configuration.console == .no ? nil : ConsoleReader(configuration.service, logger)
         let api = API(
-            bus: bus, secrets: secrets, limits: limits, replyTimeout: configuration.replyTimeout, now: { .now })
+            bus: bus, secrets: secrets, limits: limits, replyTimeout: configuration.replyTimeout, now: { .now },
+            reader: reader)
         var places: [(Door, GatewayConfiguration.Place)] = [(.api, configuration.api)]
         if let admin = configuration.admin { places.append((.admin, admin)) }
         let certificates = try configuration.tls.map { try Certificates($0, logger) }
         let servers: [any Service] = places.map { door, place in
             APIServer(
                 door: door, place: place, configuration: configuration, certificates: certificates, api: api,
-                logger: logger)
+                console: door == .admin ? ConsoleFiles(configuration.console) : nil, logger: logger)
         }
         // Stopped in reverse: the API answers what is in progress while the bus still brings replies.
         var services: [any Service] = [health, watch, FreedMemory(), bus]

@@ -38,7 +38,7 @@ public final class AppSettings: Sendable {
 
     /// For a process that checks no logins: it keeps nothing that vouches for users.
     var withoutVerification: AppSettings {
-        var none = VerificationSettings()
+        var none = VerificationSettings(mode: verification.mode)
         none.nobody = verification.nobody
         return AppSettings(
             id: id, keys: keys, linking: linking, sdk: sdk, sync: sync, verification: none, gateway: gateway,

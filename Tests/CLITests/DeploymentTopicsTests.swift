@@ -31,6 +31,7 @@ import Testing
                     "identity.link.events.v1",
                     "identity.replies.gateway.v1", "identity.replies.link.v1", "identity.replies.sync.v1",
                     "identity.replies.user.v1", "identity.replies.v1", "identity.replies.verification.v1",
+                    "identity.status.v1",
                     "identity.sync.commands.v1", "identity.sync.dlq-actions.v1", "identity.sync.dlq.v1",
                     "identity.sync.events.v1",
                     "identity.user.commands.v1", "identity.user.dlq-actions.v1", "identity.user.dlq.v1",
@@ -70,7 +71,8 @@ import Testing
             lines(try topics(never, apps: Self.apps).rights(of: "user")) == [
                 "Write Topic identity.link.commands.v1", "Write Topic identity.link.commands.v1.acme",
                 "Read Topic identity.link.events.v1", "Write Topic identity.replies.*",
-                "Read Topic identity.replies.user.v1", "Read Topic identity.user.commands.v1",
+                "Read Topic identity.replies.user.v1", "Write Topic identity.status.v1",
+                "Read Topic identity.user.commands.v1",
                 "Write Topic identity.user.commands.v1", "Read Topic identity.user.commands.v1.acme",
                 "Write Topic identity.user.commands.v1.acme", "Read Topic identity.user.dlq-actions.v1",
                 "Read Topic identity.user.dlq.v1",
@@ -92,6 +94,18 @@ import Testing
                 "Write Topic p.identity.verification.commands.v1",
             ])
         #expect(try topics().rights(of: "somebody").isEmpty)
+    }
+
+    @Test func forItsConsoleTheGatewayReadsMore() throws {
+        let rights = lines(try topics(["TOPIC_CREATE": "never", "CONSOLE": "yes"]).rights(of: "gateway"))
+        #expect(
+            rights.filter { $0.hasPrefix("Read Topic") } == [
+                "Read Topic identity.link.dlq-actions.v1", "Read Topic identity.link.dlq.v1",
+                "Read Topic identity.replies.gateway.v1", "Read Topic identity.status.v1",
+                "Read Topic identity.sync.dlq-actions.v1", "Read Topic identity.sync.dlq.v1",
+                "Read Topic identity.user.dlq-actions.v1", "Read Topic identity.user.dlq.v1",
+                "Read Topic identity.verification.dlq-actions.v1", "Read Topic identity.verification.dlq.v1",
+            ])
     }
 
     /// Whoever makes what is missing has to be allowed to.

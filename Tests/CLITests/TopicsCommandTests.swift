@@ -110,7 +110,7 @@ import WireJSON
     @Test func aShellMakesThem() throws {
         let lines = TopicWriter(try Self.topics(["TOPIC_REPLICATION_FACTOR": "1"]), cluster: "k").text(.sh)
             .split(separator: "\n")
-        #expect(lines.count == 1 + 23 && lines[0].hasPrefix("# B is"))
+        #expect(lines.count == 1 + 24 && lines[0].hasPrefix("# B is"))
         #expect(
             lines[3] == #"kafka-topics --bootstrap-server "$B" --create --if-not-exists "#
                 + "--topic identity.link.dlq.v1 --partitions 12 --replication-factor 1 --config cleanup.policy=delete "
@@ -129,7 +129,7 @@ import WireJSON
     @Test func strimziNamesResourcesInItsOwnWay() throws {
         let documents = TopicWriter(try Self.topics(Self.settings), cluster: "prod").text(.strimzi)
             .components(separatedBy: "\n---\n")
-        #expect(documents.count == 23)
+        #expect(documents.count == 24)
         #expect(
             documents[0] == """
                 apiVersion: kafka.strimzi.io/v1beta2

@@ -76,7 +76,8 @@ def test_all_forms_have_the_same_topics(tmp_path: Any) -> None:
     assert [line[line.index("--topic") + 1] for line in shell] == list(expected)
     assert expected["x.identity.link.commands.v1"].config["min.insync.replicas"] == "2"
     assert {name for name, one in expected.items() if one.num_partitions != 3} == {
-        f"x.identity.{service}.dlq-actions.v1" for service in ("link", "user", "sync", "verification")}
+        "x.identity.status.v1",
+        *(f"x.identity.{service}.dlq-actions.v1" for service in ("link", "user", "sync", "verification"))}
     # The shell runs it as it stands.
     program = tmp_path / "kafka-topics"
     program.write_text('#!/bin/sh\necho "$@" >>"$0.calls"\n')
@@ -119,7 +120,7 @@ def test_the_embedded_broker_is_looked_at(broker: Broker) -> None:
     answer = topics(**environment)
     assert answer.returncode == 0 and answer.stdout.endswith("topics, all there. The embedded broker does not tell their settings.\n"), answer
     lines = [json.loads(line) for line in topics("--json", **environment).stdout.splitlines()]
-    assert {line["state"] for line in lines} == {"ok"} and len(lines) == 22
+    assert {line["state"] for line in lines} == {"ok"} and len(lines) == 23
     absent = topics("--create", TOPIC_PREFIX="absent.", **environment)
     assert absent.returncode == 3 and "the embedded broker makes no topics" in absent.stderr, absent
     assert "MISSING" in topics(TOPIC_PREFIX="absent.", **environment).stdout

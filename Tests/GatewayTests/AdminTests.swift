@@ -116,7 +116,9 @@ import WireJSON
             let (response, command) = try await ask(
                 line, query: query, body: given, headers: headers, result: ["installId": "i"], events: [event])
             #expect(command?.isDryRun == true && response.status == 200)
-            #expect(try body(response) == ["dryRun": true, "result": ["installId": "i"], "events": [event]])
+            var told = try #require(event.objectValue)
+            told["words"] = "install ? is ?, without a user, because ?"
+            #expect(try body(response) == ["dryRun": true, "result": ["installId": "i"], "events": [.object(told)]])
         }
         let (done, command) = try await ask(line, query: "dryRun=false", body: given, result: ["installId": "i"])
         #expect(command?.isDryRun == false)

@@ -22,7 +22,8 @@ final class TestBroker {
     init(partitions: Int = 1) throws {
         broker = try EmbeddedBroker(
             topics: Self.topics.map { TopicSpec(name: $0, partitions: partitions) }
-                + [TopicSpec(name: "identity.fake.dlq-actions.v1", partitions: 1)], logger: .quiet)
+                + ["identity.fake.dlq-actions.v1", "identity.status.v1"].map { TopicSpec(name: $0, partitions: 1) },
+            logger: .quiet)
         var environment = KafkaConfiguration.embeddedEnvironment
         environment["KAFKA_BOOTSTRAP_SERVERS"] = broker.bootstrapServers
         environment["KAFKA_PRODUCER_TOPIC_METADATA_PROPAGATION_MAX_MS"] = "500"

@@ -17,6 +17,8 @@ BUILD_PACKAGES=(librdkafka-dev libsqlite3-dev libpq-dev libzstd-dev pkg-config z
 TEST_PACKAGES=(postgresql pgbouncer kcat openssl python3-venv docker-compose)
 # What pages with the web SDK need (WEB_SDK).
 PAGE_PACKAGES=(nodejs node-jsdom)
+# What pages in a browser need (scripts/test --browser).
+CONSOLE_PACKAGES=(chromium fonts-dejavu-core python3-venv)
 # What measuring needs (scripts/bench).
 BENCH_PACKAGES=(postgresql python3-venv gcc libc6-dev valgrind iproute2)
 # What seeing alerts fire needs (scripts/test --long). It is run by the tests alone: stop the service that it brings.

@@ -3,6 +3,7 @@
 import Apps
 import ArgumentParser
 import Contracts
+import Explanation
 import Foundation
 import Observability
 import Supervision
@@ -59,8 +60,7 @@ struct ExplainCommand: ParsableCommand {
         let interruption = Interruption()
         let inquiry = try asking.inquiry { interruption.isRequested }
         defer { inquiry.close() }
-        var walk = IdentityWalk(limit: limit)
-        try walk.start(from: id, source: source, inquiry)
+        let walk = try found(inquiry)
         guard !walk.rows.isEmpty || !walk.decisions.isEmpty || !walk.silent.isEmpty else {
             throw Problem(
                 .refused, "app \(app) knows nothing of \(id).",
@@ -72,10 +72,29 @@ struct ExplainCommand: ParsableCommand {
         guard walk.silent.isEmpty else { throw asking.unanswered(walk.silent, "What they know is missing.") }
     }
 
-    private func tellPeople(_ walk: IdentityWalk) {
+    /// - Throws: `Problem` when a service refuses.
+    private func found(_ inquiry: Inquiry) throws -> IdentityWalk.Findings {
+        var walk = IdentityWalk(from: id, source: source, limit: limit, services: serviceNames)
+        while !walk.questions.isEmpty {
+            let asked = walk.questions.map { (walked: $0, question: Inquiry.Question($0.query, of: $0.service)) }
+            let answers = try inquiry.ask(asked.map { $0.question })
+            var told: [IdentityWalk.Question: FactsResult] = [:]
+            for (walked, question) in asked {
+                guard let reply = answers[question] else { continue }
+                guard reply.status == .succeeded, reply.result != nil else {
+                    throw Inquiry.refusal(reply, of: question)
+                }
+                told[walked] = reply.result(as: FactsResult.self)
+            }
+            walk.take(told)
+        }
+        return walk.findings
+    }
+
+    private func tellPeople(_ walk: IdentityWalk.Findings) {
         say("NOW")
         let silent = walk.silent.sorted().map { "\($0): no answer; what it knows is missing" }
-        let rows = walk.rows.map(FactLines.text) + silent
+        let rows = walk.rows.map(RowWords.text) + silent
         for row in rows.isEmpty ? ["nothing"] : rows { say("  \(row.harmless)") }
         let steps = verbose ? walk.decisions : walk.decisions.filter(StepWords.isShown)
         say("\nHOW IT CAME TO BE  (\(counted(steps.count, verbose ? "decision" : "step")), oldest first; times in UTC)")
@@ -97,7 +116,7 @@ struct ExplainCommand: ParsableCommand {
 
     private func counted(_ count: Int, _ what: String) -> String { "\(count) \(what)\(count == 1 ? "" : "s")" }
 
-    private func tellPrograms(_ walk: IdentityWalk) {
+    private func tellPrograms(_ walk: IdentityWalk.Findings) {
         for row in walk.rows {
             say(json: ["kind": "row", "service": .string(row.service), "row": row.value])
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import Contracts
+import Explanation
 import Observability
 package import WireJSON
 
@@ -22,10 +23,8 @@ package struct RecordLine {
         today = String(now.rfc3339.prefix(10))
     }
 
-    private static let hidden = JSONValue.string("\u{2039}hidden\u{203A}")
-
     private func shown(_ value: JSONValue) -> JSONValue {
-        showsSecrets ? value : SecretMembers.replaced(in: value, by: Self.hidden)
+        showsSecrets ? value : SecretMembers.replaced(in: value, by: MessageWords.hidden)
     }
 
     /// For programs: coordinates, key, headers, and the value as JSON. Of what is no envelope only what ``ValueFacts`` tell.
@@ -109,18 +108,11 @@ package struct RecordLine {
     }
 
     package static func short(_ type: String) -> String {
-        type.hasPrefix("identity.") && type.hasSuffix(".v1") ? String(type.dropFirst(9).dropLast(3)) : type
+        MessageWords.short(type)
     }
 
     /// `a=1 b=[..]`: an object's members on one line.
-    package func pairs(_ value: JSONValue) -> String {
-        let value = shown(value)
-        guard let object = value.objectValue else { return Self.text(value.serialized()) }
-        return object.members.map { "\($0.name)=\($0.value.stringValue ?? Self.text($0.value.serialized()))" }
-            .joined(separator: " ")
-    }
-
-    private static func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
+    package func pairs(_ value: JSONValue) -> String { MessageWords.pairs(value, showsSecrets: showsSecrets) }
 
     private static func pad(_ text: String, _ width: Int) -> String {
         text + String(repeating: " ", count: max(0, width - text.count))

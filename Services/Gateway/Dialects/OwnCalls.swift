@@ -37,7 +37,7 @@ enum OwnCalls {
     @Sendable static func answerOrTrial(_ outcome: Endpoint.Outcome) -> APIResponse {
         guard let tried = outcome.tried else { return answer(outcome) }
         var told: JSONObject = [
-            "dryRun": true, "result": .object(outcome.result), "events": .array(tried.events),
+            "dryRun": true, "result": .object(outcome.result), "events": .array(tried.events.map(PeopleCalls.told)),
         ]
         told["message"] = tried.message.map { .string($0) }
         return .json(outcome.isPending ? 202 : 200, .object(told))

@@ -13,8 +13,17 @@ extension Endpoint {
     /// platform made stand in paths.
     static let admin: [Endpoint] =
         reads + repairs + profileAPI + [
-            Endpoint("GET", "/openapi.json", .own, by: .anybody, .document)
+            Endpoint("GET", "/admin/v1/key", .own, by: .backend, .reading(.key)),
+            Endpoint("GET", "/admin/v1/status", .own, by: .backend, .reading(.status)),
+            Endpoint("GET", "/admin/v1/dead-letters", .own, by: .backend, .reading(.deadLetters)),
+            Endpoint("GET", "/openapi.json", .own, by: .anybody, .document),
         ]
+
+    /// The console's files: on the admin port where there is one.
+    static let console = [
+        Endpoint("GET", "/console", .own, by: .anybody, .console),
+        Endpoint("GET", "/console/{file:plain}", .own, by: .anybody, .console),
+    ]
 
     private static let reads = [
         Endpoint(
@@ -36,19 +45,20 @@ extension Endpoint {
             { GetSession(deviceId: DeviceID($0.id)) }),
         facts("GET", "/admin/v1/facts/{id}", parameters: [.source, .after], FactsCalls.named),
         facts("POST", "/admin/v1/facts/resolve", parameters: [], OwnCalls.members("id", "source", "after")),
+        facts("POST", "/admin/v1/people/resolve", parameters: [], OwnCalls.members(PeopleCalls.members), goesOn: true),
     ]
 
     /// A question to all services.
     private static func facts(
         _ method: String, _ path: String, parameters: Set<Query.Parameter>,
-        _ read: @escaping @Sendable (RequestContent) -> JSONValue
+        _ read: @escaping @Sendable (RequestContent) -> JSONValue, goesOn: Bool = false
     ) -> Endpoint {
         Endpoint(
             method, path, .own, by: .backend,
             .command(
                 Command(
                     type: FactsCalls.types[0], others: [], pending: .isAwaited, parameters: parameters, read: read,
-                    answer: OwnCalls.answer, progress: { _ in nil }, asksAll: true)))
+                    answer: OwnCalls.answer, progress: { _ in nil }, asksAll: true, goesOn: goesOn)))
     }
 
     /// One line for each.

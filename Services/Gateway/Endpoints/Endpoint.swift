@@ -59,6 +59,23 @@ struct Endpoint: Sendable {
         case nothing
         /// openapi.json.
         case document
+        /// A file of the console.
+        case console
+        /// What the gateway itself answers to an API key.
+        case reading(Reading)
+    }
+
+    /// What the gateway knows without a service. The last two need the console's reader.
+    enum Reading: Sendable {
+        /// Whose key it is and what it may.
+        case key
+        /// How the replicas are doing.
+        case status
+        /// The app's dead letters by reason.
+        case deadLetters
+
+        /// Any of these is enough; `nil`: whoever has the key.
+        var scopes: [Scope]? { self == .key ? nil : [.support, .admin] }
     }
 
     /// What a request becomes, and what is made of the reply.
@@ -76,6 +93,8 @@ struct Endpoint: Sendable {
         let progress: Progress
         /// Every service is asked, and their answers are one (``FactsCalls``); `type` is the first one's.
         var asksAll = false
+        /// And they are asked about what they name, until all is known of the person (``PeopleCalls``).
+        var goesOn = false
 
         /// How long the command may be decided when somebody can ask for its answer again; `nil`: for ever. A link is about
         /// the linker's turn, and nothing behind its end.
@@ -121,7 +140,7 @@ struct Endpoint: Sendable {
     }
 
     /// Backends' calls carry secrets that have no place in a browser.
-    var isForBrowsers: Bool { callers != .backend }
+    var isForBrowsers: Bool { if case .console = work { false } else { callers != .backend } }
 }
 
 /// What a request says, apart from who sent it.

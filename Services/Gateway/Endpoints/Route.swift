@@ -76,13 +76,14 @@ struct Route: Sendable {
     /// - Parameters:
     ///   - path: as it was sent.
     ///   - door: where it was sent.
+    ///   - others: what is behind it beside its own endpoints.
     /// - Returns: the endpoints with this path, one for each method; empty when there are none.
-    static func at(_ path: String, _ door: Door = .api) -> [Route] {
+    static func at(_ path: String, _ door: Door = .api, and others: [Endpoint] = []) -> [Route] {
         var parts = path.split(separator: "/", omittingEmptySubsequences: false)
         guard parts.removeFirst().isEmpty, parts.allSatisfy({ !$0.isEmpty }) else { return [] }
         let isPrefixed = parts.first.map(prefixes.contains) ?? false
         if isPrefixed { parts.removeFirst() }
-        var found = door.endpoints.filter { endpoint in
+        var found = (door.endpoints + others).filter { endpoint in
             endpoint.path.parts.count == parts.count && (!isPrefixed || endpoint.callers.mayTakePrefix)
         }
         var id = ""

@@ -2,6 +2,7 @@
 
 import Apps
 import Contracts
+import Explanation
 import Foundation
 import HTTPTypes
 import Runtime
@@ -24,6 +25,8 @@ struct API: Sendable {
     let limits: RequestLimits
     let replyTimeout: Duration
     let now: @Sendable () -> Timestamp
+    /// What the console shows of the deployment; `nil` where there is no console.
+    var reader: ConsoleReader?
 
     /// - Parameters:
     ///   - credential: what ``admit(_:_:)`` said of the request.
@@ -75,6 +78,7 @@ struct API: Sendable {
             expires: isDryRun || key == nil && !acceptsPending
                 ? now().adding(replyTimeout) : command.lifetime(caller.app).map { now().adding($0) },
             isDryRun: isDryRun)
+        if command.goesOn { return try await walk(outgoing) }
         if command.asksAll { return try await askAll(outgoing, call) }
         // A dry run makes nothing that goes on.
         let progress = isDryRun ? nil : command.progress(content)
@@ -109,27 +113,10 @@ struct API: Sendable {
             (one.type, one.data) = (question.type, question.data)
             return one
         }
-        // No tuple: optimised code of Swift 6.3 destroys one that a task of a group returns.
-        struct Told: Sendable {
-            var service: String
-            var answer: Result<Answer, APIFailure>
-        }
-        let answers = await withTaskGroup { group in
-            for question in questions {
-                group.addTask {
-                    let service = FactsCalls.service(question.type)
-                    do throws(APIFailure) {
-                        return Told(service: service, answer: .success(try await ask(question)))
-                    } catch {
-                        return Told(service: service, answer: .failure(error))
-                    }
-                }
-            }
-            return await group.reduce(into: [:]) { $0[$1.service] = $1.answer }
-        }
         var results: [String: JSONObject] = [:]
         var silent: [String] = []
-        for (service, answer) in answers.sorted(by: { $0.key < $1.key }) {
+        for (question, answer) in zip(questions, await askTogether(questions)) {
+            let service = FactsCalls.service(question.type)
             if let reply = try Self.reply(answer.get()) {
                 results[service] = reply.result?.objectValue ?? [:]
             } else {
@@ -140,6 +127,53 @@ struct API: Sendable {
         var response = APIResponse.json(200, .object(FactsCalls.result(command.data, results, silent: silent)))
         if call.isRead { EntityTag.apply(to: &response, request: call.request) }
         return response
+    }
+
+    /// - Returns: the answers in the questions' order.
+    private func askTogether(_ questions: [OutgoingCommand]) async -> [Result<Answer, APIFailure>] {
+        // No tuple: optimised code of Swift 6.3 destroys one that a task of a group returns.
+        struct Told: Sendable {
+            var place: Int
+            var answer: Result<Answer, APIFailure>
+        }
+        let answers = await withTaskGroup { group in
+            for (place, question) in questions.enumerated() {
+                group.addTask {
+                    do throws(APIFailure) {
+                        return Told(place: place, answer: .success(try await ask(question)))
+                    } catch {
+                        return Told(place: place, answer: .failure(error))
+                    }
+                }
+            }
+            return await group.reduce(into: [:]) { $0[$1.place] = $1.answer }
+        }
+        return questions.indices.map { answers[$0] ?? .failure(.defect) }
+    }
+
+    /// Asks all services about an id, and then about what they name, until all is known of the person. Each question is a
+    /// command of its own; the trace is one.
+    private func walk(_ command: OutgoingCommand) async throws(APIFailure) -> APIResponse {
+        var walk = try PeopleCalls.walk(command.data)
+        while !walk.questions.isEmpty {
+            let asked = walk.questions
+            var questions: [OutgoingCommand] = []
+            for question in asked {
+                var one = command
+                (one.type, one.data) = try PeopleCalls.command(question)
+                one.id = CommandID.random()
+                one.expires = now().adding(replyTimeout)
+                questions.append(one)
+            }
+            var told: [IdentityWalk.Question: FactsResult] = [:]
+            for (question, answer) in zip(asked, await askTogether(questions)) {
+                told[question] = try Self.reply(answer.get()).flatMap(PeopleCalls.result)
+            }
+            walk.take(told)
+        }
+        let found = walk.findings
+        if found.rows.isEmpty, found.decisions.isEmpty, !found.silent.isEmpty { throw .timedOut }
+        return .json(200, PeopleCalls.answer(command.data["id"]?.stringValue ?? "", found))
     }
 
     /// - Returns: `nil` when none came in time.

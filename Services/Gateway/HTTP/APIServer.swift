@@ -22,6 +22,7 @@ struct APIServer: Service {
     /// `nil`: without TLS.
     let certificates: Certificates?
     let api: API
+    var console: ConsoleFiles?
     let logger: Logger
 
     private var clients: Clients { Clients(proxies: configuration.trustedProxies) }
@@ -59,7 +60,7 @@ struct APIServer: Service {
         try await Application(
             responder: GatewayResponder(
                 door: door, api: api, bodies: BodyReader(limit: configuration.maxBodyBytes), clients: clients,
-                logsClients: configuration.logsClients, logger: logger),
+                console: console, logsClients: configuration.logsClients, logger: logger),
             server: try certificates.map { try .tls(http, tlsConfiguration: $0.configuration) } ?? http,
             configuration: ApplicationConfiguration(
                 address: .hostname(place.host, port: place.port), backlog: Connections.backlog,
@@ -84,9 +85,9 @@ struct APIServer: Service {
             metadata: [
                 "event": "\(event)", "port": .stringConvertible(port), "address": "\(scheme)://\(shown):\(port)",
             ])
-        guard door == .api else { return }
         ServiceMain.tellParent(
-            "IDENTITYBUS_GATEWAY_FILE", scheme: scheme, host: place.host, port: port, logger: logger)
+            door == .api ? "IDENTITYBUS_GATEWAY_FILE" : "IDENTITYBUS_ADMIN_FILE", scheme: scheme, host: place.host,
+            port: port, logger: logger)
     }
 
     /// The server's own lines are about single connections, and about an end that is said by who ends it.

@@ -35,6 +35,30 @@ extension API {
         return credential
     }
 
+    /// The same for what the gateway answers itself.
+    func admit(
+        _ request: APIRequest, _ route: Route, _ reading: Endpoint.Reading, _ note: inout AccessNote
+    ) throws(APIFailure) -> Caller {
+        let apps = bus.apps
+        let named = Credentials.namedKey(request, route).flatMap { apps.key(KeyID($0)) }
+        if Credentials.showsSecret(request) { try limits.checkGuessing(request.client) }
+        let credentials = Credentials(apps: apps, secrets: secrets, now: now())
+        let caller = try counted(request, named?.key.id) { () throws(APIFailure) in
+            try credentials.confirm(credentials.bearer(request), request)
+        }
+        note.app = caller.app.id
+        note.settings = caller.app.gateway
+        if let scopes = reading.scopes, caller.principal.scopes.isDisjoint(with: scopes) {
+            let words = scopes.map(\.rawValue).joined(separator: " or ")
+            throw APIFailure(Rejection(.insufficientScope, "This needs an API key with the scope \(words)."))
+        }
+        guard caller.app.gateway.admits(origin: request.header("Origin")) else { throw .originNotAllowed }
+        guard case .apiKey(let id) = caller.principal.kind else { throw Credentials.refused }
+        note.keyID = id
+        try limits.takeKey(id, isProved: true, of: caller.app)
+        return caller
+    }
+
     private func permit(_ caller: Caller, _ call: Call, _ note: inout AccessNote) throws(APIFailure) {
         note.app = caller.app.id
         if case .apiKey(let id) = caller.principal.kind { note.keyID = id }

@@ -34,12 +34,18 @@ struct GatewayResponder: HTTPResponder {
     let api: API
     let bodies: BodyReader
     let clients: Clients
+    /// What the admin port shows; `nil` where there is no console.
+    let console: ConsoleFiles?
     /// Whether the access log names clients' addresses.
     let logsClients: Bool
     let logger: Logger
     private let proxyWarning = Once()
 
-    init(door: Door, api: API, bodies: BodyReader, clients: Clients, logsClients: Bool, logger: Logger) {
+    init(
+        door: Door, api: API, bodies: BodyReader, clients: Clients, console: ConsoleFiles? = nil, logsClients: Bool,
+        logger: Logger
+    ) {
+        self.console = console
         self.door = door
         self.api = api
         self.bodies = bodies
@@ -93,7 +99,7 @@ struct GatewayResponder: HTTPResponder {
         _ request: Request, _ context: GatewayContext, _ client: Client, _ trace: TraceContext,
         _ note: inout AccessNote
     ) async throws -> (Route?, APIResponse) {
-        let routes = Route.at(request.uri.path, door)
+        let routes = Route.at(request.uri.path, door, and: console == nil ? [] : Endpoint.console)
         let origin = request.headers[.origin]
         if request.method == .options, let response = options(request, routes) {
             return (routes.first, response)
@@ -106,6 +112,9 @@ struct GatewayResponder: HTTPResponder {
         var response: APIResponse
         if case .document = route.endpoint.work {
             response = OpenAPIDocument.of(door).response(knownAs: request.headers[.ifNoneMatch])
+        } else if case .console = route.endpoint.work {
+            guard let file = console?.response(route.id) else { return (nil, await refused(request, [])) }
+            response = file
         } else {
             response = try await answer(request, context, route, client, trace, &note)
             response.headers[.cacheControl] = "no-store"
@@ -141,6 +150,14 @@ struct GatewayResponder: HTTPResponder {
             headers: request.headers, client: client)
         var response: APIResponse
         do {
+            if case .reading(let reading) = route.endpoint.work {
+                let caller = try api.admit(apiRequest, route, reading, &note)
+                try bodies.check(request)
+                note.ref = CommandID.random()
+                response = try await api.read(reading, caller, apiRequest.query)
+                response.set("X-Request-Id", note.ref.text)
+                return response
+            }
             guard case .command(let command) = route.endpoint.work else {
                 // The server passes over the body by itself, whoever sends it.
                 try api.limits.takeAddress(client)

@@ -176,6 +176,9 @@ public struct Topics: Sendable, Hashable {
     /// Where operators write what they do about a service's dead letters.
     public func deadLetterActions(_ service: String) -> String { "\(prefix)identity.\(service).dlq-actions.v1" }
 
+    /// Where each replica of a service writes how it is doing (``ReplicaStatus``).
+    public var status: String { "\(prefix)identity.status.v1" }
+
     /// Where the replies to what the gateway sends come back.
     public var gatewayReplies: String { replies(to: "gateway") }
 

@@ -169,6 +169,9 @@ extension Setting {
             "IDENTITYBUS_HEALTH_FILE", .text("file"), nil, "set by `identitybus up`", by: everybody,
             "where a child of `identitybus up` writes the address of its health server"),
         Setting(
+            "IDENTITYBUS_ADMIN_FILE", .text("file"), nil, "set by `identitybus up`", by: [.gateway],
+            "where the admin port's address is written"),
+        Setting(
             "IDENTITYBUS_GATEWAY_FILE", .text("file"), nil, "set by `identitybus up`", by: [.gateway],
             "where the gateway writes its address"),
     ]
@@ -208,7 +211,10 @@ extension Setting {
         gatewayPort,
         Setting(
             "GATEWAY_ADMIN_HOST", .text("address"), "127.0.0.1", by: [.gateway], "where support's calls are served"),
-        adminPort, replyTimeout, maxInFlight, maxConnections, maxConnectionsPerAddress, maxBodyBytes, clientTimeout,
+        adminPort,
+        Setting(
+            "CONSOLE", .choice(["no", "yes", "demo"]), "no", by: [.gateway], "whether the admin port shows the console"),
+        replyTimeout, maxInFlight, maxConnections, maxConnectionsPerAddress, maxBodyBytes, clientTimeout,
         drainDelay,
         Setting(
             "GATEWAY_TRUSTED_PROXIES", .text("addresses and networks with commas between them, or none"),

@@ -42,6 +42,7 @@ package final class BrokerWatch: Sendable {
         var areNew = false
         /// A topic of somebody else to which answers were written, and whether it is there.
         var answered: (topic: String, exists: Bool)?
+        var deadLetters: DeadLetterBoard.Count?
         var isStopped = false
     }
 
@@ -56,6 +57,9 @@ package final class BrokerWatch: Sendable {
 
     /// The id of the cluster that answered last. `nil` while nobody has said it.
     var cluster: String? { state.withLock { $0.cluster } }
+
+    /// What stands in the service's dead letter topic, as it was counted last.
+    var deadLetters: DeadLetterBoard.Count? { state.withLock { $0.deadLetters } }
 
     /// How many partitions a topic has.
     func partitions(of topic: String) -> Int? { state.withLock { $0.partitions[topic] } }
@@ -173,9 +177,10 @@ package final class BrokerWatch: Sendable {
         let isRead =
             found[actions.place].map { actions.read($0, kafka, timeout: Self.period, logger: logger) } ?? false
         var unreadable: String?
-        board.show(bounds, closed: isRead ? actions.closed : nil) {
+        let count = board.show(bounds, closed: isRead ? actions.closed : nil) {
             RecordTimes.look($0, kafka, timeout: Self.period, logger: logger) { unreadable = $0 }
         }
+        state.withLock { $0.deadLetters = count }
         guard let problem = board.read(unreadable) else { return }
         logger.warning(
             "how old the oldest dead letter is cannot be seen",

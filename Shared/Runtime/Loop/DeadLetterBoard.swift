@@ -63,14 +63,16 @@ struct DeadLetterBoard {
 
     /// Brings the metrics to this moment.
     /// - Parameter closed: `nil` where it is not known what was done.
+    /// - Returns: what is known.
     mutating func show(
         _ bounds: [TopicPartition: BrokerWatch.Bounds], closed: [TopicPartition: Set<Int64>]?,
         times: ([TopicPartition: Int64]) -> [TopicPartition: Int64]
-    ) {
+    ) -> Count? {
         let found = measure(bounds, closed: closed ?? [:], now: .now, times: times)
         show("identity_dead_letters", found.letters)
         show("identity_open_dead_letters", closed == nil ? nil : found.open)
         show("identity_oldest_dead_letter_seconds", closed == nil ? nil : found.age)
+        return closed == nil ? nil : found
     }
 
     private func show(_ name: String, _ value: (some BinaryInteger)?) { show(name, value.map { Double($0) }) }

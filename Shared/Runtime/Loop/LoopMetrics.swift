@@ -21,7 +21,8 @@ struct LoopMetrics {
     }
 
     /// - Parameter apps: whose the records of the batch were, as far as that is known.
-    func committed(_ entries: [Entry], of apps: [AppID?], duration: Duration) {
+    /// - Returns: how many decisions there were of each type, outcome and reason.
+    func committed(_ entries: [Entry], of apps: [AppID?], duration: Duration) -> [[String]: Int] {
         spent(duration, on: apps)
         batchSize.record(entries.count)
         commit.recordNanoseconds(duration.inNanoseconds)
@@ -39,6 +40,7 @@ struct LoopMetrics {
                 ]
             ).increment(by: count)
         }
+        return counts
     }
 
     /// What each app costs: its records have their part of the batch's time, for one transaction decides all of them.

@@ -13,16 +13,20 @@ package struct LoopSeams {
     package var waitForRecords: (Duration) -> Void
     package var makeProducer: (KafkaProducer.Batching) throws -> any RecordProducer
     package var clock: LoopClock
+    /// Whether others are told now and then how this replica is doing.
+    package var tellsStatus: Bool
 
     package init(
         makeConsumer: @escaping (Consumers.Source, any RebalanceHandler) throws -> any RecordConsumer,
         waitForRecords: @escaping (Duration) -> Void,
-        makeProducer: @escaping (KafkaProducer.Batching) throws -> any RecordProducer, clock: LoopClock
+        makeProducer: @escaping (KafkaProducer.Batching) throws -> any RecordProducer, clock: LoopClock,
+        tellsStatus: Bool = false
     ) {
         self.makeConsumer = makeConsumer
         self.waitForRecords = waitForRecords
         self.makeProducer = makeProducer
         self.clock = clock
+        self.tellsStatus = tellsStatus
     }
 
     /// Kafka, and the system's clock.
@@ -41,7 +45,7 @@ package struct LoopSeams {
             makeProducer: {
                 try KafkaProducer(configuration: kafka, logger: logger, maximumBlock: .zero, batching: $0)
             },
-            clock: .real(signals))
+            clock: .real(signals), tellsStatus: true)
     }
 }
 

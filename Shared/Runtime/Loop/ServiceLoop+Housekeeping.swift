@@ -42,6 +42,7 @@ extension ServiceLoop {
             tellApps()
         }
         if store.decider == 0, !partitions.isEmpty { nameDecider() }
+        if seams.tellsStatus, housekeeping.status.ticks(now) { tellStatus(now) }
         if housekeeping.store.ticks(now) {
             lookAtStore()
             sweep()

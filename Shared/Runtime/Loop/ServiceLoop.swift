@@ -296,7 +296,9 @@ package final class ServiceLoop<Service: CommandService> {
         partitions.decided(updates)
         personReads.note(batch, entries, secrets)
         publish(entries, updates)
-        metrics.committed(entries, of: batch.map { $0.accepted?.app.id }, duration: clock.now() - started)
+        let duration = clock.now() - started
+        let counts = metrics.committed(entries, of: batch.map { $0.accepted?.app.id }, duration: duration)
+        housekeeping.tally.add(counts, took: duration)
     }
 
     func batchDecider(at now: Timestamp) -> BatchDecider<Service> {

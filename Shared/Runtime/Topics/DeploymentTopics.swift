@@ -90,8 +90,11 @@ package struct DeploymentTopics: Sendable {
         let own = services.flatMap { service in
             apps.ownersOfCommandsTopics.map { topics.commands(service.name, of: $0) }
         }
+        let shown =
+            services.flatMap { [topics.deadLetters($0.name), topics.deadLetterActions($0.name)] } + [topics.status]
+        let read = (plan.hasConsole ? shown : []) + [topics.gatewayReplies]
         return (shared + own).map { KafkaRight(.topic, $0, .write) }
-            + [KafkaRight(.topic, topics.gatewayReplies, .read)] + made([plan.gatewayReplies])
+            + read.map { KafkaRight(.topic, $0, .read) } + made([plan.gatewayReplies])
     }
 
     private var operatorRights: [KafkaRight] {

@@ -17,6 +17,8 @@ public struct TopicPlan: Sendable {
     public var deadLetterRetention: Duration
     /// What becomes of a topic that is missing.
     public var create: TopicCreate
+    /// Whether the gateway has a console, for which it reads more.
+    var hasConsole: Bool
 
     /// - Throws: `ConfigurationProblem`.
     public init(_ settings: EnvironmentSettings) throws(ConfigurationProblem) {
@@ -26,6 +28,7 @@ public struct TopicPlan: Sendable {
         retention = .seconds(3600) * (try settings.integer(.journalRetention))
         deadLetterRetention = .seconds(3600) * (try settings.integer(.deadLetterRetention))
         create = try settings.choice("TOPIC_CREATE", default: .missing)
+        hasConsole = !["no", nil].contains(settings.text("CONSOLE")?.lowercased())
     }
 
     private static func prefix(_ settings: EnvironmentSettings) throws(ConfigurationProblem) -> String {
@@ -67,6 +70,15 @@ public struct TopicPlan: Sendable {
         return topic
     }
 
+    /// The newest status of each replica, in one partition; those of replicas that are gone go after a day.
+    var status: TopicSpec {
+        var topic = kept(
+            topics.status, for: .seconds(86_400),
+            ["cleanup.policy": "compact,delete", "segment.ms": "3600000"])
+        topic.partitions = 1
+        return topic
+    }
+
     /// Where nobody but the broker says how long it keeps what.
     func replies(_ topic: String) -> TopicSpec { spec(topic) }
 
@@ -93,6 +105,7 @@ public struct TopicPlan: Sendable {
         let own = [
             commands(topics.commands(service.name)), input(topics.events(service.name)), replies(topics.replies),
             deadLetters(topics.deadLetters(service.name)), deadLetterActions(topics.deadLetterActions(service.name)),
+            status,
         ]
         let others = service.sources.flatMap { source -> [TopicSpec] in
             switch source {
@@ -109,7 +122,7 @@ public struct TopicPlan: Sendable {
     /// The topics that a service writes to, but for the apps' own.
     func written(by service: ServiceTraffic) -> Set<String> {
         Set(
-            [topics.events(service.name), topics.replies, topics.deadLetters(service.name)]
+            [topics.events(service.name), topics.replies, topics.deadLetters(service.name), topics.status]
                 + service.commanded.map { topics.commands($0) })
     }
 

@@ -25,7 +25,8 @@ def topics_of(*services: str) -> list[str]:
     asked = [f"identity.{other}.commands.v1" for service in services for other in _ASKED.get(service, ())]
     asked += ["identity.sync.events.v1"] if "link" in services else []
     own += [topic for topic in dict.fromkeys(asked) if topic not in own]
-    return [*own, *(f"identity.replies.{service}.v1" for service in services), "identity.replies.v1"]
+    return [*own, *(f"identity.replies.{service}.v1" for service in services), "identity.replies.v1",
+            "identity.status.v1"]
 
 
 LINK_TOPICS = topics_of("link")

@@ -23,10 +23,10 @@ class Up:
             "TOPIC_PREFIX": prefix, "IDENTITYBUS_APPS": str(apps_file), "IDENTITYBUS_INTERNAL_KEY": INTERNAL_KEY}
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> "Up":
+    def start(self, *arguments: str) -> "Up":
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
-                [binary("identitybus"), "up", "--data-dir", self.data], env=self.environment,
+                [binary("identitybus"), "up", "--data-dir", self.data, *arguments], env=self.environment,
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         return self
 

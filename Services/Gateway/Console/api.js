@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Asks the admin port. The key of whoever signed in is kept in this variable and nowhere else: no cookie, no storage. A
+// page that is loaded again asks for it again.
+
+let secret = null;
+
+/** What is known of the key: `{key, app, scopes, enforces}`; `null` while nobody is signed in. */
+export let holder = null;
+
+/** The page of `identitybus up --demo` says which public keys there are. */
+export const isDemo = document.documentElement.dataset.mode === "demo";
+
+/** Why a call has no answer, as a problem of RFC 9457 says it. */
+export class Refusal extends Error {
+  constructor(status, problem) {
+    super(problem.detail ?? problem.title ?? "The gateway does not answer.");
+    this.status = status;
+    this.code = problem.code ?? "";
+    this.ref = problem.ref ?? "";
+  }
+}
+
+export async function signIn(key) {
+  secret = key;
+  try {
+    holder = await call("GET", "/admin/v1/key");
+  } catch (refusal) {
+    signOut();
+    throw refusal;
+  }
+}
+
+export function signOut() {
+  secret = null;
+  holder = null;
+}
+
+export const may = (...scopes) => scopes.every((scope) => holder?.scopes.includes(scope));
+
+/** @throws {Refusal} */
+export async function call(method, path, body, {headers = {}, signal} = {}) {
+  let response;
+  try {
+    response = await fetch(path, {
+      method, signal, cache: "no-store", credentials: "omit", redirect: "error",
+      headers: {Authorization: `Bearer ${secret}`, ...(body ? {"Content-Type": "application/json"} : {}), ...headers},
+      body: body && JSON.stringify(body),
+    });
+  } catch (failure) {
+    if (failure.name === "AbortError") throw failure;
+    throw new Refusal(0, {detail: "The gateway cannot be reached."});
+  }
+  const answer = await response.json().catch(() => ({}));
+  if (!response.ok) throw new Refusal(response.status, answer);
+  return answer;
+}
+
+/** Everything that is known of an id, and of the person it leads to. */
+export const explain = (id, source, limit = 200, signal) =>
+  call("POST", "/admin/v1/people/resolve", {id, limit, ...(source ? {source} : {})}, {signal});

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What the page shows, as a line for a shell: everything here can be had from the command line and over HTTP too.
+
+import { h, say } from "./dom.js";
+import { holder } from "./api.js";
+
+export const quoted = (text) => /^[\w@%+=:,.\/-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+
+const asked = () => `--app ${quoted(holder.app)} --key-id ${quoted(holder.key)}`;
+
+export const explainLine = (id, source) =>
+  `identitybus explain ${id.startsWith("-") ? "-- " : ""}${quoted(id)} ${asked()}${source ? ` --source ${quoted(source)}` : ""}`;
+
+export const sendLine = (type, data, isDryRun) =>
+  `identitybus send ${type} ${asked()} ${isDryRun ? "--dry-run" : "--wait 20"} --data ${quoted(JSON.stringify(data))}`;
+
+/** The key stands in a variable: a line is copied into chats and histories. */
+export const curlLine = (method, path, body) =>
+  `curl -s ${method === "GET" ? "" : `-X ${method} `}${quoted(location.origin + path)} -H "Authorization: Bearer $KEY"`
+  + (body ? ` -H 'Content-Type: application/json' -d ${quoted(JSON.stringify(body))}` : "");
+
+/** @param lines pairs of what it is and the line. */
+export function elsewhere(...lines) {
+  return h("details.elsewhere", h("summary", "The same from a shell"),
+    lines.map(([what, line]) => h("div.line",
+      h("span.quiet", what), h("code", {tabindex: "0"}, line),
+      h("button.small", {type: "button", "aria-label": `Copy the line for ${what}`, onclick: () => copy(line)}, "Copy"))));
+}
+
+async function copy(line) {
+  try {
+    await navigator.clipboard.writeText(line);
+    say("Copied.");
+  } catch {
+    say("The browser does not allow it; select the line.");
+  }
+}

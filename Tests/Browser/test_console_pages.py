@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The console's pages in Chromium (docs/console.md): each case of the demo, what keeps people out (WCAG 2.2 AA), the keyboard,
+and that nothing of a producer runs or breaks anything. Every page is watched: no message on the browser's console, no
+report of the content policy, no request to another place."""
+
+import json
+import os
+import re
+import statistics
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
+
+RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
+SUPPORT, ADMIN, DESK = "demo-support", "demo-admin", "support-desk"
+# Markup, a bidirectional override, and what ends an attribute. Control characters no service takes.
+EVIL = "<img src=x onerror=alert(1)>\u202e\"'"
+# What is recorded before any script of the page runs.
+WATCH = "addEventListener('securitypolicyviolation', (event) => console.error('policy', event.violatedDirective))"
+
+
+@contextmanager
+def opened(
+    browser: Browser, address: str, key: str | None = SUPPORT, width: int = 1440, scheme: str = "light"
+) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce")
+    page = context.new_page()
+    said: list[str] = []
+    page.add_init_script(WATCH)
+    page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("request", lambda request: said.append(request.url)
+            if not request.url.startswith((address.removesuffix("/console"), "data:")) else None)
+    page.goto(address)
+    if key:
+        page.get_by_role("button", name=f"Sign in as {key}").click()
+        expect(page.get_by_role("heading", name="Who is it about?")).to_be_visible()
+    yield page
+    # An answer that is no 200 is the browser's own message, and a refusal is no fault.
+    assert [line for line in said if "Failed to load resource" not in line] == []
+    context.close()
+
+
+def look(page: Page, id: str) -> None:
+    page.get_by_role("searchbox").first.fill(id)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    expect(page.locator("main")).not_to_have_attribute("aria-busy", "true")
+
+
+def act(page: Page, **fields: str) -> None:
+    """Fills in what is asked for, looks at the preview, and carries it out."""
+    for name, text in {"author": "kim", "reason": "a case", **fields}.items():
+        page.locator(f"#f-{name}").fill(text)
+    page.get_by_role("button", name="Preview").click()
+    expect(page.get_by_text("This would happen")).to_be_visible()
+    page.get_by_role("button", name="Carry it out").click()
+    expect(page.get_by_role("heading", name="It is done")).to_be_visible()
+
+
+# Each case of the demo
+
+
+def test_two_people_in_one_profile_are_taken_apart(browser: Browser, address: str) -> None:
+    with opened(browser, address) as page:
+        look(page, "ivan@mail.example")
+        expect(page.get_by_text("the app said email")).to_be_visible()
+        page.get_by_role("link", name="Take them apart").click()
+        expect(page.get_by_label("email ivan@mail.example")).to_be_checked()
+        page.get_by_label("device_application_stamp stamp-8").check()
+        act(page)
+        look(page, "ivan@mail.example")
+        expect(page.get_by_text("is kept apart from").first).to_be_visible()
+        expect(page.get_by_text("people taken apart by support")).to_be_visible()
+        expect(page.get_by_text("by kim: a case")).to_be_visible()
+
+
+def test_a_tablet_takes_over_from_a_stolen_phone(browser: Browser, address: str) -> None:
+    with opened(browser, address) as page:
+        look(page, "ada")
+        expect(page.get_by_text("Active on install adas-phone")).to_be_visible()
+        page.get_by_role("row", name="adas-tablet").get_by_role("link", name="Make active").click()
+        act(page)
+        look(page, "ada")
+        expect(page.get_by_text("Active on install adas-tablet")).to_be_visible()
+    with opened(browser, address, ADMIN) as page:
+        page.goto(f"{address}#/do/set-install-status?installId=adas-phone&status=disabled")
+        act(page)
+
+
+def test_a_mistyped_external_id_is_changed(browser: Browser, address: str) -> None:
+    with opened(browser, address) as page:
+        look(page, "lindas-phone")
+        page.get_by_role("link", name="Change external id").click()
+        act(page, newExternalId="linda")
+        look(page, "linda")
+        expect(page.get_by_role("heading", level=1)).to_have_text("linda")
+        expect(page.get_by_text("has the external id linda in place of lnida")).to_be_visible()
+
+
+@pytest.mark.parametrize(("id", "key", "words", "rule"), [
+    ("maries-phone", DESK, "InvalidAuthToken", "V28"),
+    ("lars-phone", SUPPORT, "NO_LINKING_IN_PROGRESS", None),
+    ("coras-tablet", SUPPORT, "AUTH_CODE_USED", "U4"),
+    ("ottos-phone", SUPPORT, "INSTALL_LINKED_TO_OTHER_USER", "L8"),
+])
+def test_a_refusal_explains_the_case(
+    browser: Browser, address: str, id: str, key: str, words: str, rule: str | None
+) -> None:
+    with opened(browser, address, key) as page:
+        look(page, id)
+        page.get_by_role("button", name=re.compile("^Refusals")).click()
+        entry = page.locator(".entry.bad").first
+        expect(entry.locator(".outcome")).to_contain_text(f"refused, {words}")
+        if rule:
+            expect(entry.locator(".rule")).to_have_text(f"rule {rule}")
+        entry.get_by_text("Details").click()
+        entry.locator("dd a").first.click()
+        expect(page.get_by_text("Command", exact=True)).to_be_visible()
+        expect(page.locator(".notice.bad")).to_contain_text(words)
+        page.go_back()
+        expect(page.get_by_text("What stands out")).to_be_visible()
+
+
+def test_who_was_erased_is_back_as_somebody_new(browser: Browser, address: str) -> None:
+    with opened(browser, address) as page:
+        look(page, "joan")
+        expect(page.get_by_text("What was erased cannot come back")).to_be_visible()
+        expect(page.get_by_text("Active on install joans-phone")).to_be_visible()
+
+
+def test_a_dead_letter_tells_of_a_key_that_has_ended(browser: Browser, address: str) -> None:
+    with opened(browser, address) as page:
+        page.get_by_role("link", name="Dead letters").click()
+        expect(page.get_by_role("row", name="KEY_EXPIRED")).to_contain_text("link")
+
+
+def test_a_restriction_ends(browser: Browser, address: str) -> None:
+    with opened(browser, address) as page:
+        look(page, "rita@mail.example")
+        page.get_by_role("link", name="End the restriction").click()
+        act(page)
+        look(page, "rita@mail.example")
+        expect(page.get_by_text("may be used again")).to_be_visible()
+
+
+def test_a_disabled_install_is_enabled(browser: Browser, address: str) -> None:
+    with opened(browser, address) as page:
+        look(page, "dirks-phone")
+        expect(page.get_by_text("is disabled and not active").first).to_be_visible()
+    with opened(browser, address, ADMIN) as page:
+        page.goto(f"{address}#/do/set-install-status?installId=dirks-phone&status=enabled")
+        act(page)
+
+
+def test_who_uses_a_shared_tablet(browser: Browser, address: str) -> None:
+    with opened(browser, address) as page:
+        look(page, "family-tablet")
+        expect(page.get_by_role("heading", level=1)).to_have_text("theo")
+
+
+# How it is
+
+
+def test_now_follows_by_itself(browser: Browser, address: str) -> None:
+    with opened(browser, address) as page:
+        page.get_by_role("link", name="Now", exact=True).click()
+        for service in ("link", "user", "sync", "verification"):
+            expect(page.get_by_role("row", name=re.compile(f"^{service} ready"))).to_be_visible(timeout=30_000)
+
+
+def test_a_conflict_is_a_sentence(browser: Browser, address: str) -> None:
+    with opened(browser, address) as page:
+        page.goto(f"{address}#/do/change-external-id?userId=000000000000000000000000&newExternalId=x&author=kim&reason=r")
+        page.get_by_role("button", name="Preview").click()
+        expect(page.get_by_role("heading", name="It cannot be done")).to_be_visible()
+        expect(page.get_by_text("User was not found")).to_be_visible()
+
+
+def test_an_empty_answer_says_why_it_is_empty(browser: Browser, address: str) -> None:
+    with opened(browser, address) as page:
+        look(page, "nobody-at-all")
+        expect(page.get_by_text("It was never seen")).to_be_visible()
+
+
+def test_a_key_without_the_scope_sees_that_and_nothing_else(browser: Browser, address: str) -> None:
+    with opened(browser, address, ADMIN) as page:
+        look(page, "ada")
+        expect(page.locator("main")).to_contain_text("lacks the scope support")
+        assert "adas-phone" not in page.content()
+
+
+def test_a_wrong_key_is_told_so(browser: Browser, address: str) -> None:
+    with opened(browser, address, None) as page:
+        page.get_by_label("API key").fill("demo-support.wrong")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("alert")).to_contain_text("does not check out")
+        assert page.evaluate("document.cookie + localStorage.length + sessionStorage.length") == "00"
+
+
+def test_nothing_of_a_producer_runs(browser: Browser, address: str, api: str) -> None:
+    body = {"environment": "development", "known_identities": {"customerid": EVIL, "other": EVIL + "2"}}
+    headers = {"x-mp-key": "demo-sdk", "Content-Type": "application/json"}
+    with opened(browser, address) as page:
+        urlopen(Request(f"{api}/v1/login", json.dumps(body).encode(), headers))
+        look(page, EVIL)
+        expect(page.get_by_role("heading", level=1)).to_contain_text("<img src=x onerror=alert(1)>\\u202e")
+        page.locator("details > summary").first.click()
+        assert page.locator("main img").count() == 0
+
+
+# For everybody
+
+PAGES = {
+    "sign-in": None, "home": "#/", "person": "#/person/ivan%40mail.example", "empty": "#/person/nobody-at-all",
+    "refusals": "#/person/ottos-phone", "now": "#/now", "letters": "#/letters", "acts": "#/do",
+    "do": "#/do/make-active?installId=adas-tablet", "error": "#/do/allow?mpid=1&otherMPID=2&author=kim&reason=r",
+}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize("name", PAGES)
+def test_nobody_is_kept_out(browser: Browser, address: str, name: str, width: int, scheme: str) -> None:
+    place = PAGES[name]
+    with opened(browser, address, SUPPORT if place else None, width, scheme) as page:
+        if place:
+            page.goto(address + place)
+            expect(page.locator("main")).not_to_have_attribute("aria-busy", "true")
+        if name == "now":
+            expect(page.locator("tbody tr").first).to_be_visible(timeout=30_000)
+        if name == "error":
+            page.get_by_role("button", name="Preview").click()
+            expect(page.get_by_role("heading", name="It cannot be done")).to_be_visible()
+        found = Axe().run(page, options=RULES).response
+        assert len(found["passes"]) > 10
+        assert [(one["id"], [node["target"] for node in one["nodes"]]) for one in found["violations"]] == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        if folder := os.environ.get("SCREENSHOTS"):
+            page.screenshot(path=Path(folder) / f"{name}-{scheme}-{width}.png", full_page=True)
+
+
+def test_by_keyboard_alone(browser: Browser, address: str) -> None:
+    """From signing in to a refusal and its command, and to a preview, without a mouse."""
+    with opened(browser, address, None) as page:
+        page.locator("#key").focus()
+        page.keyboard.type("demo-support.demo-secret-demo-support")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("searchbox").last).to_be_focused()
+        page.keyboard.type("ottos-phone")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("heading", level=1)).to_be_focused()
+
+        def tab_to(text: str) -> None:
+            for _ in range(80):
+                page.keyboard.press("Tab")
+                if text in page.evaluate("document.activeElement.textContent"):
+                    return
+            raise AssertionError(f"no way to {text}")
+
+        tab_to("Refusals")
+        page.keyboard.press("Enter")
+        tab_to("Details")
+        page.keyboard.press("Enter")
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        expect(page.get_by_text("Command", exact=True)).to_be_visible()
+
+
+def test_a_person_is_there_soon(browser: Browser, address: str) -> None:
+    """The aim is 300 ms for 95 of 100, of the release build and with a million profiles; here it is looked at with a thousand."""
+    with opened(browser, address) as page:
+        took = []
+        for number in range(20):
+            started = time.monotonic()
+            page.goto(f"{address}#/person/{'alma bela carl dina elsa'.split()[number % 5]}.{'adler bauer conrad dorn'.split()[number % 4]}")
+            expect(page.get_by_text("What stands out")).to_be_visible()
+            took.append(time.monotonic() - started)
+            page.goto(f"{address}#/do")
+            expect(page.get_by_role("heading", name="Do", exact=True)).to_be_visible()
+        print(f"\na person: median {statistics.median(took) * 1000:.0f} ms, slowest {max(took) * 1000:.0f} ms")
+        assert statistics.median(took) < 2
