@@ -23,7 +23,8 @@ struct IdentityBusCommand: ParsableCommand {
             """,
         version: ProgramVersion.line("identitybus"),
         subcommands: [
-            UpCommand.self, SendCommand.self, WatchCommand.self, ExplainCommand.self, ExportCommand.self,
+            UpCommand.self, SendCommand.self, ImportCommand.self, WatchCommand.self, ExplainCommand.self,
+            ExportCommand.self,
             DLQCommand.self, DoctorCommand.self, CheckConfigCommand.self, SettingsCommand.self, TopicsCommand.self,
             MigrateCommand.self, ProbeCommand.self, SignCommand.self, TokenCommand.self, VerifyTokenCommand.self,
             RekeyCommand.self, SaltsCommand.self, DeriveKeysCommand.self, ChaosCommand.self,

@@ -60,6 +60,8 @@ public struct Install: Sendable, Hashable {
     public var lastDecision = LastDecision()
     /// When the present turn began: the linker's, or that of a person without an external id (L45).
     public var turn: Moment?
+    /// Its person, who has no external id, was imported with it, and no creation has been here yet (L157).
+    var isImported = false
     /// The moment of the command that brought its person, in milliseconds since 1970 (L77).
     var personSince: Int64?
     /// From whom this install took its person over, the latest first: they get it back if the creation here fails (L50).
@@ -103,6 +105,7 @@ public struct Install: Sendable, Hashable {
         install.userID = userID
         install.activity = activity
         install.isOpen = false
+        install.isImported = false
         install.version += 1
         install.turn = nil
         if userID != self.userID { (install.superseded, install.personSince) = ([], nil) }
@@ -141,6 +144,7 @@ extension Install: SQLKeyedRecord {
         try columns.column("turn_began", &began)
         try columns.column("turn_is_brokers", &isBrokers)
         try columns.column("person_since", &personSince)
+        try columns.column("is_imported", &isImported)
         turn = began.map { Moment(milliseconds: $0, isBrokers: isBrokers) }
         var text = superseded.isEmpty ? nil : Superseded.text(superseded)
         try columns.column("superseded", &text)

@@ -15,8 +15,10 @@ extension LinkDecider {
         let isNews = known?.device != command.device
         guard command.user == .new else { return registered(opened(install), known, isNews: isNews) }
         if let userID = install.userID {
-            // Of another command: what an earlier life left is nobody's to take over (L54).
-            guard userID == context.newUserID else { throw Rejection(.userAlreadyExists) }
+            // Of another command: what an earlier life left is nobody's to take over (L54), but for who was imported (L157).
+            let isGiven = install.isImported && person(on: install)?.externalID == nil
+            guard isGiven || userID == newUserID else { throw Rejection(.userAlreadyExists) }
+            install.isImported = false
             return registered(install, known, isNews: isNews)
         }
         let person = try newPerson()

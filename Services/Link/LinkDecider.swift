@@ -45,6 +45,7 @@ public struct LinkDecider {
         case .makeActive(let command): try makeActive(command)
         case .unlink(let command): try unlink(command)
         case .changeExternalID(let command): try changeExternalID(command)
+        case .importUsers(let command): try importUsers(command)
         case .restricted(let event): restricted(event)
         case .answered(let answer): take(answer)
         case .facts: .facts(context)
@@ -89,11 +90,18 @@ public struct LinkDecider {
     /// A person with the command's own user id, which is never given twice: it is taken only when a command is replayed
     /// that the inbox has forgotten. If its user was erased since, the erasure stands (L37).
     func newPerson() throws(Rejection) -> Person {
-        let userID = context.newUserID
+        let userID = newUserID
         if let taken = state.person(userID: userID) {
             throw Rejection(taken.isErased ? .userErased : .idReused)
         }
         return Person(userID: userID, app: app.id, createdAt: context.moment.milliseconds)
+    }
+
+    /// The first that no other system has given (L156).
+    var newUserID: UserID {
+        var counter = 0
+        while state.person(userID: context.newUserID(counter))?.imported != nil { counter += 1 }
+        return context.newUserID(counter)
     }
 
     func person(on install: Install) -> Person? { install.userID.flatMap { state.person(userID: $0) } }

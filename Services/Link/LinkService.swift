@@ -27,6 +27,7 @@ public struct LinkService: CommandService {
         .command(MakeInstallActive.self, LinkCommand.makeActive),
         .command(UnlinkUser.self, LinkCommand.unlink),
         .command(ChangeExternalID.self, LinkCommand.changeExternalID),
+        .command(ImportUsers.self, LinkCommand.importUsers),
         .event(UserRestrictionChanged.self, of: "sync", LinkCommand.restricted),
         .command(ReadFacts<FactsOf.Link>.self) { .facts($0.query) },
         .reply(from: ["user", "sync"]) { .answered(ForgetAnswer($0)) },
@@ -69,7 +70,9 @@ public struct LinkService: CommandService {
         for creator in wanted.creators where creator.name.flatMap(state.user) == nil || wanted.freesNames {
             userIDs.insert(commands[creator.place].1.newUserID)
         }
+        userIDs.formUnion(wanted.imported)
         state.load(try store.persons(userIDs: userIDs.subtracting(state.persons.keys)))
+        try loadNextIDs(wanted, commands, store, &state)
         if wanted.changesName {
             // What is given up may have been held before, until that was over.
             let names = state.persons.values.compactMap { person in
@@ -89,6 +92,19 @@ public struct LinkService: CommandService {
         let unknown = wanted.known.filter { state.install($0) == nil }.map(\.id)
         if !unknown.isEmpty { state.load(try store.installs(ids: Set(unknown))) }
         return state
+    }
+
+    /// L156: hardly ever.
+    private func loadNextIDs(
+        _ wanted: LinkWanted, _ commands: [(LinkCommand, DecisionContext)], _ store: LinkStore, _ state: inout LinkState
+    ) throws {
+        for creator in wanted.creators {
+            var counter = 0
+            while state.person(userID: commands[creator.place].1.newUserID(counter))?.imported != nil {
+                counter += 1
+                state.load(try store.persons(userIDs: [commands[creator.place].1.newUserID(counter)]))
+            }
+        }
     }
 
     /// External ids that were changed: nobody has them, as it seems. And those of whoever is erased.
@@ -163,6 +179,8 @@ public enum LinkCommand: Sendable, Hashable {
     case makeActive(MakeInstallActive)
     case unlink(UnlinkUser)
     case changeExternalID(ChangeExternalID)
+    /// Names many: what they are is no part of what the command itself names.
+    case importUsers(ImportUsers)
     /// An event of the sync service.
     case restricted(UserRestrictionChanged)
     /// What another service answered to a command of ours.
@@ -180,7 +198,8 @@ public enum LinkCommand: Sendable, Hashable {
         case .setInstallStatus(let command): command.installId
         case .getUser(let query): query.installId
         case .makeActive(let command): command.installId
-        case .eraseUser, .forget, .getErasure, .unlink, .changeExternalID, .restricted, .answered, .facts: nil
+        case .eraseUser, .forget, .getErasure, .unlink, .changeExternalID, .importUsers, .restricted, .answered, .facts:
+            nil
         }
     }
 
@@ -193,7 +212,7 @@ public enum LinkCommand: Sendable, Hashable {
         case .getUser(let query): query.externalId
         case .changeExternalID(let command): command.newExternalId
         case .registerInstall, .query, .detachInstall, .setInstallStatus, .eraseUser, .getErasure, .makeActive, .unlink,
-            .restricted, .answered, .facts:
+            .importUsers, .restricted, .answered, .facts:
             nil
         }
     }

@@ -179,6 +179,8 @@ public struct Person: Sendable, Hashable {
     var former: [FormerExternalID] = []
     /// What profiles of the sync service said of it, each last (L82).
     var restrictions: [Restriction] = []
+    /// When an import made it, or added to it then, and by which element last (L152).
+    var imported: Imported?
     public var lastDecision = LastDecision()
 
     public init(
@@ -216,7 +218,8 @@ public struct LinkStore {
                   install_id TEXT NOT NULL, app TEXT NOT NULL, kind TEXT NOT NULL, platform TEXT NOT NULL,
                   model TEXT, os_version TEXT, status TEXT NOT NULL, user_id TEXT, activity TEXT NOT NULL,
                   is_users_first BIGINT NOT NULL, version BIGINT NOT NULL, is_open BIGINT NOT NULL, erased_at BIGINT,
-                  turn_began BIGINT, turn_is_brokers BIGINT NOT NULL, person_since BIGINT, superseded TEXT,
+                  turn_began BIGINT, turn_is_brokers BIGINT NOT NULL, person_since BIGINT,
+                  is_imported BIGINT NOT NULL, superseded TEXT,
                   last_decision BIGINT NOT NULL DEFAULT 0,
                   PRIMARY KEY (install_id, app))
                 """,
@@ -225,7 +228,7 @@ public struct LinkStore {
                 CREATE TABLE persons (
                   user_id TEXT NOT NULL PRIMARY KEY, app TEXT NOT NULL, external_id TEXT, external_key BYTEA,
                   is_erased BIGINT NOT NULL, linked_at BIGINT, created_at BIGINT, barred TEXT, former TEXT,
-                  restrictions TEXT,
+                  restrictions TEXT, imported_at BIGINT, imported_as BIGINT,
                   last_decision BIGINT NOT NULL DEFAULT 0,
                   UNIQUE (app, external_key))
                 """,
@@ -323,6 +326,10 @@ extension Person: SQLKeyedRecord {
         try columns.column("barred", &text)
         try columns.list("former", &former)
         try columns.list("restrictions", &restrictions)
+        var (at, element) = (imported?.at, imported?.element)
+        try columns.column("imported_at", &at)
+        try columns.column("imported_as", &element)
+        imported = at.flatMap { at in element.map { Imported(at: at, element: $0) } }
         try columns.lastDecision(&lastDecision)
         guard columns.areRead, let text else { return }
         barred = try text.split(separator: ",").map { (hex) throws(StorageError) in

@@ -17,6 +17,8 @@ struct LinkWanted {
     /// Those that somebody is to have who may not have them yet.
     private(set) var mayBeHeld: [Name] = []
     private(set) var userIDs: Set<UserID> = []
+    /// The users that lists name.
+    private(set) var imported: Set<UserID> = []
     /// The places of commands that may bring a person to life, and what it would be called.
     private(set) var creators: [(place: Int, name: Name?)] = []
     /// Who is erased, by either name.
@@ -47,10 +49,23 @@ struct LinkWanted {
         }
         if command.mayCreatePerson { creators.append((place, name)) }
         if case .answered(let answer) = command { forwards.insert(answer.forward) }
+        if case .importUsers(let list) = command { note(list, app) }
         erases = erases || command.erases
         changesName = changesName || command.changesExternalID
         freesNames = freesNames || command.erases || command.isAboutWholePerson
         touchesAll = touchesAll || command.erases || command.givesBack || command.isAboutWholePerson
+    }
+
+    /// Who is added to is looked at on all installs.
+    private mutating func note(_ list: ImportUsers, _ app: AppID) {
+        for case .read(let user) in list.users {
+            imported.insert(user.userId)
+            installs += user.brought.map { Install.Key(app: app, id: $0.installId) }
+            guard let name = user.externalId.map({ Name(app: app, id: $0) }) else { continue }
+            names.insert(name)
+            mayBeHeld.append(name)
+        }
+        if list.upsert == true { touchesAll = true }
     }
 
     private mutating func note(_ name: Name, _ command: LinkCommand) {

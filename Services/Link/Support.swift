@@ -104,12 +104,12 @@ extension LinkDecider {
         return decision
     }
 
-    /// L75. The sync service makes the external id the customer id by which a verified login finds its profile (S118).
-    private func requireVouching() throws(Rejection) {
+    /// L75, L155. The sync service makes the external id the customer id by which a verified login finds its profile (S118).
+    func requireVouching() throws(Rejection) {
         guard app.sync.fromLinks, app.verification.mode == .enforce, !context.principal.isVoucher else { return }
         throw Rejection(
             .verificationRequired,
-            "A key that changes external ids in this app needs the scope identity.vouch: they say who a verified login is."
+            "A key that gives external ids in this app needs the scope identity.vouch: they say who a verified login is."
         )
     }
 

@@ -37,6 +37,10 @@ extension Profile: SQLKeyedRecord {
         try columns.column("growth", &growth)
         try barriers(columns)
         try restriction(columns)
+        var (at, element) = (imported?.at, imported?.element)
+        try columns.column("imported_at", &at)
+        try columns.column("imported_as", &element)
+        imported = at.flatMap { at in element.map { Imported(at: at, element: $0) } }
         try columns.lastDecision(&lastDecision)
         try columns.column("is_erased", &isErased)
     }

@@ -152,7 +152,8 @@ struct Draft: IdentityIndex {
         return create(state.newMPID(context, counter), rule)
     }
 
-    private mutating func create(_ mpid: MPID, _ rule: SyncRule) -> Profile {
+    /// A new profile with this MPID, which is free.
+    mutating func create(_ mpid: MPID, _ rule: SyncRule) -> Profile {
         let profile = Profile(app: app, mpid: mpid, seen: now)
         put(profile)
         created.append((mpid, rule))

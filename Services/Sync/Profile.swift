@@ -49,6 +49,9 @@ public struct Profile: Sendable, Hashable {
     public var isRestricted = false
     /// When it was told last that this began or ended for a user of the link service; grows (S141).
     public var restrictionToldAt: Int64?
+    /// When an import made it or added to it, and by which element last (S152). Retention counts from it where it is later than
+    /// what was seen.
+    var imported: Imported?
     public var lastDecision = LastDecision()
 
     public init(app: AppID, mpid: MPID, seen: Int64) {

@@ -27,6 +27,7 @@ public enum SyncCommand: Sendable, Hashable {
     case detach(DetachIdentities)
     case allow(AllowMerge)
     case restrict(RestrictProfile)
+    case importProfiles(ImportProfiles)
     case getUsers(GetDeviceUsers)
     case erase(EraseProfile)
     case forget(ForgetProfiles)
@@ -47,12 +48,25 @@ public enum SyncCommand: Sendable, Hashable {
         case .move(_, let request), .search(let request): request.deviceId
         case .modify(let command): command.deviceId
         case .getUsers(let command): command.deviceId
-        case .alias, .applyAlias, .detach, .allow, .restrict, .erase, .forget, .keepErased, .getErasure, .getProfile,
-            .linked,
+        case .alias, .applyAlias, .detach, .allow, .restrict, .importProfiles, .erase, .forget, .keepErased,
+            .getErasure,
+            .getProfile, .linked,
             .renamed, .unlinked, .answered, .facts:
             nil
         }
     }
+
+    /// The devices that a list names.
+    var listedDevices: [DeviceID] { listed.flatMap(\.brought).map(\.deviceId) }
+
+    /// The profiles of a list.
+    private var listed: [ImportedProfile] {
+        guard case .importProfiles(let command) = self else { return [] }
+        return command.profiles.compactMap { if case .read(let profile) = $0 { profile } else { nil } }
+    }
+
+    /// Whether it names so many that a refusal of it is found from none of them.
+    var isList: Bool { if case .importProfiles = self { true } else { false } }
 
     /// The identities whose holders decide, or that the command may give to a profile.
     var identities: [Identity] {
@@ -74,6 +88,7 @@ public enum SyncCommand: Sendable, Hashable {
         case .getProfile(let query): query.named.map { [$0] } ?? []
         case .restrict(let command): command.query.named.map { [$0] } ?? []
         case .detach(let command): command.named
+        case .importProfiles: listed.flatMap(\.named)
         case .erase(let command): command.named
         case .forget(let command):
             command.names.map { Identity(.customerID, IdentityValue($0.text)) }
@@ -91,6 +106,7 @@ public enum SyncCommand: Sendable, Hashable {
         case .detach(let command): [command.mpid, command.toMPID].compactMap(\.self)
         case .allow(let command): [command.mpid]
         case .restrict(let command): command.mpid.map { [$0] } ?? []
+        case .importProfiles: listed.map(\.mpid)
         case .erase(let command): command.mpid.map { [$0] } ?? []
         case .getErasure(let query): [query.mpid]
         case .getProfile(let query): query.mpid.map { [$0] } ?? []
@@ -185,6 +201,7 @@ public enum SyncCommand: Sendable, Hashable {
         case .move(_, let request):
             request.identities.contains { settings.loginIdentities.contains($0.type) || !$0.type.isDevice }
         case .renamed: settings.fromLinks
+        case .importProfiles(let command): command.upsert == true
         default: isErasure || readsDevices
         }
     }
@@ -198,8 +215,9 @@ public enum SyncCommand: Sendable, Hashable {
         case .forget(let command): command.userId.map { [$0] } ?? []
         case .keepErased(let command): command.userIds ?? []
         case .answered(let answer): answer.part?.subject.userIds ?? []
-        case .move, .search, .modify, .alias, .applyAlias, .detach, .allow, .restrict, .getUsers, .erase, .getErasure,
-            .getProfile,
+        case .move, .search, .modify, .alias, .applyAlias, .detach, .allow, .restrict, .importProfiles, .getUsers,
+            .erase,
+            .getErasure, .getProfile,
             .facts:
             []
         }

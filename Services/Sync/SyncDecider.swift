@@ -30,6 +30,7 @@ public struct SyncDecider {
             case .detach(let command): try detach(command)
             case .allow(let command): try allow(command)
             case .restrict(let command): try restrict(command)
+            case .importProfiles(let command): try importProfiles(command)
             case .applyAlias(let command): applyAlias(command)
             case .getUsers(let command): try users(command)
             case .erase(let command): try erase(command)

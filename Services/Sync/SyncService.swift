@@ -21,6 +21,7 @@ public struct SyncService: CommandService {
         .command(DetachIdentities.self, SyncCommand.detach),
         .command(AllowMerge.self, SyncCommand.allow),
         .command(RestrictProfile.self, SyncCommand.restrict),
+        .command(ImportProfiles.self, SyncCommand.importProfiles),
         .command(GetDeviceUsers.self, SyncCommand.getUsers),
         .command(EraseProfile.self, SyncCommand.erase),
         .command(ForgetProfiles.self, SyncCommand.forget),
@@ -58,7 +59,8 @@ public struct SyncService: CommandService {
     }
 
     public func ids(in command: SyncCommand, of app: AppID, _ state: SyncState) -> [String] {
-        (command.deviceID.map { [$0.text] } ?? []) + command.mpids.map(\.description)
+        if command.isList { return [] }
+        return (command.deviceID.map { [$0.text] } ?? []) + command.mpids.map(\.description)
             + command.identities.map(\.value.text)
     }
 
@@ -310,6 +312,7 @@ public struct SyncService: CommandService {
                 }
                 if case .keepErased(let kept) = command { want(kept.traces(context) ?? [], of: app) }
                 if let device = command.deviceID { devices.insert(.init(app: app.id, id: device)) }
+                for device in command.listedDevices { devices.insert(.init(app: app.id, id: device)) }
                 for identity in command.identities { identities.insert(.init(app: app.id, identity, app.sync)) }
                 for mpid in command.mpids { profiles.insert(.init(app: app.id, id: mpid)) }
                 if command.readsCertificates {

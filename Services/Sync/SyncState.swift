@@ -179,7 +179,7 @@ public struct SyncStore {
                   last_seen BIGINT NOT NULL, given_at TEXT NOT NULL, is_orphaned BIGINT NOT NULL,
                   is_erased BIGINT NOT NULL, name TEXT, user_id TEXT, link_external_id TEXT, linked_at BIGINT,
                   link_mpid BIGINT, former_name TEXT, former_since BIGINT, former_until BIGINT, aliases TEXT,
-                  growth BIGINT NOT NULL, barriers TEXT, restriction TEXT,
+                  growth BIGINT NOT NULL, barriers TEXT, restriction TEXT, imported_at BIGINT, imported_as BIGINT,
                   last_decision BIGINT NOT NULL DEFAULT 0, PRIMARY KEY (app, mpid))
                 """,
                 "CREATE INDEX profiles_of_user ON profiles (app, user_id) WHERE user_id IS NOT NULL",

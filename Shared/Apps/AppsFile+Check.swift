@@ -121,7 +121,9 @@ extension AppsFile {
 
     /// Of a key for two kinds of holders.
     private static func remark(on key: APIKey, _ place: Place) -> Problem? {
-        let strong = key.scopes.intersection([.support, .admin, .userDelete, .identityVouch]).map(\.rawValue).sorted()
+        let strong = key.scopes.intersection([.support, .admin, .userDelete, .importing, .identityVouch]).map(
+            \.rawValue
+        ).sorted()
         guard key.scopes.contains(.sdk), !strong.isEmpty else { return nil }
         return Problem(
             "\(place): has the scope sdk, which is for keys in apps, and \(strong.joined(separator: ", ")), which "

@@ -89,7 +89,7 @@ import Testing
         #expect(
             Scope.allCases.map(\.rawValue) == [
                 "user.link", "user.delete", "sdk", "identity.sync", "identity.vouch", "verification.check", "support",
-                "admin", "internal",
+                "import", "admin", "internal",
             ])
     }
 

@@ -106,7 +106,7 @@ struct ReferenceEvent<Payload: Encodable>: Encodable {
         userId: "5a18fc4b0962209e0000000d", installId: "i1", isActive: true, personCreated: true, version: 3)
 
     static let samples =
-        linkSamples + repairSamples + syncSamples + verificationSamples + erasureSamples + statusSamples
+        linkSamples + repairSamples + importSamples + syncSamples + verificationSamples + erasureSamples + statusSamples
 
     private static let linkSamples: [Sample] = [
         message(

@@ -151,6 +151,16 @@ extension ValidationTests {
             Entry(
                 type: "identity.sync.restrict.v1", scope: .support,
                 data: ["mpid": "1", "isRestricted": true, "author": "a", "reason": "r"], subject: "1"),
+            Entry(
+                type: "identity.sync.import-profiles.v1", scope: .importing,
+                data: [
+                    "profiles": [
+                        [
+                            "mpid": "-5", "identities": [:], "firstSeen": "2024-03-01T00:00:00Z",
+                            "lastSeen": "2024-03-01T00:00:00Z",
+                        ]
+                    ]
+                ], subject: "-5"),
             Entry(type: "identity.sync.get-users.v1", scope: .identitySync, data: ["deviceId": "d"], subject: "d"),
             Entry(type: "identity.sync.erase-profile.v1", scope: .userDelete, data: ["mpid": "-5"], subject: "-5"),
             Entry(type: "identity.sync.forget.v1", scope: .internal, data: ["externalId": "x"], subject: "x"),

@@ -139,6 +139,10 @@ import WireJSON
             Entry(
                 type: "identity.link.change-external-id.v1", scope: .support,
                 data: ["userId": "u", "newExternalId": "x", "author": "a", "reason": "r"], subject: "x"),
+            Entry(
+                type: "identity.link.import-users.v1", scope: .importing,
+                data: ["users": [["userId": 1], ["userId": "0000000000000000000000aa"]]],
+                subject: "0000000000000000000000aa"),
             Entry(type: "identity.link.facts.v1", scope: .support, data: ["id": "x"], subject: "x"),
         ] + syncEntries
 

@@ -262,7 +262,7 @@ SCOPES: dict[str, str | None] = {
     "sync.search": "identity.sync", "sync.modify": "identity.sync", "sync.alias": "identity.sync",
     "sync.get-users": "identity.sync", "sync.apply-alias": None, "sync.erase-profile": "user.delete", "sync.forget": None,
     "sync.keep-erased": None, "sync.detach": "support", "sync.allow": "support",
-    "sync.restrict": "support",
+    "sync.restrict": "support", "link.import-users": "import", "sync.import-profiles": "import",
     "verification.login": "sdk", "verification.login-identity": "sdk", "verification.logout": "sdk",
     "verification.check": "verification.check", "verification.usage": "admin",
     "verification.get-session": "verification.check", "verification.forget": None, "verification.review-session": None,
@@ -271,7 +271,7 @@ SCOPES: dict[str, str | None] = {
 
 def types() -> set[str]:
     text = "".join(path.read_text() for path in (REPOSITORY / "Shared" / "Contracts" / "Messages").glob("*.swift"))
-    command = r'struct \w+: (?:CommandMessage|SyncRequestMessage|CommandByHand|RepairCommand|PersonQuery)\b.*?static let type = "identity\.(.+?)\.v1"'
+    command = r'struct \w+: (?:CommandMessage|SyncRequestMessage|CommandByHand|RepairCommand|PersonQuery|ImportCommand)\b.*?static let type = "identity\.(.+?)\.v1"'
     return set(re.findall(command, text, re.S))
 
 
@@ -305,6 +305,10 @@ def aimed(who: Person) -> dict[str, dict[str, Any]]:
         "sync.forget": {"userId": who.user}, "sync.allow": {"mpid": who.mpid, "otherMPID": "42", **why},
         "sync.detach": {"mpid": who.mpid, "identities": [{"type": "email", "value": who.email}], **why},
         "sync.restrict": {"mpid": who.mpid, "isRestricted": True, **why},
+        "link.import-users": {"users": [{"userId": who.user, "installs": [
+            {"installId": fresh("thief"), "device": PHONE, "isActive": True}]}], "upsert": True},
+        "sync.import-profiles": {"profiles": [{"mpid": who.mpid, "identities": {"other": "thief"}, "firstSeen": "2024-03-01T00:00:00Z",
+                                               "lastSeen": "2024-03-01T00:00:00Z"}], "upsert": True},
         "sync.keep-erased": {"mpid": who.mpid, "erasedAt": "2030-01-01T00:00:00Z", "whom": "00"},
         "verification.login": {"deviceId": who.device, "userId": who.external_id},
         "verification.login-identity": {"deviceId": who.device, "identityToken": "x.y.z"},

@@ -47,6 +47,7 @@ VALUES = {"app": "demo", "key-id": "demo-backend", "for": "gateway", "question":
 # What makes a good line of a command, beside what has to be given.
 GOOD = {
     "send": ["link.query", "--app", "demo", "--key-id", "internal", "--data", '{"installId":"nobody"}', "--wait", "30"],
+    "import": ["/dev/null", "--app", "demo", "--key-id", "demo-import"],
     "watch": ["--from-beginning", "--until", "now"],
     "token": ["--app", "support", "--user-id", "ada"],
     "verify-token": ["--app", "support", "--user-id", "ada", "A" * 43],

@@ -85,6 +85,7 @@ enum Answer: Hashable, CustomStringConvertible {
     case link(LinkResult)
     case install(InstallResult)
     case user(LinkedUserResult)
+    case imported([ImportResult.Element])
     case certificate(Gone)
     case pending
     case noted
@@ -99,6 +100,7 @@ enum Answer: Hashable, CustomStringConvertible {
         case .succeeded(let result as LinkResult): self = .link(result)
         case .succeeded(let result as InstallResult): self = .install(result)
         case .succeeded(let result as LinkedUserResult): self = .user(result)
+        case .succeeded(let result as ImportResult): self = .imported(result.results.map(\.bare))
         case .succeeded(let result as ErasureCertificate): self = .certificate(Gone(result))
         case .pending(.none): self = .pending
         case .noted: self = .noted
@@ -111,6 +113,7 @@ enum Answer: Hashable, CustomStringConvertible {
         case .link(let result): "\(result)"
         case .install(let result): "\(result)"
         case .user(let result): "\(result)"
+        case .imported(let results): "\(results)"
         case .certificate(let gone): "\(gone)"
         case .pending: "pending"
         case .noted: "noted"
@@ -155,4 +158,9 @@ extension LinkResult {
     init(userId: UserID, installId: InstallID, isActive: Bool, personCreated: Bool) {
         self.init(userId: userId, installId: installId, isActive: isActive, personCreated: personCreated, version: 1)
     }
+}
+
+extension ImportResult.Element {
+    /// Without words for people.
+    var bare: Self { .init(index: index, outcome: outcome, reason: reason, type: type) }
 }

@@ -21,6 +21,8 @@ struct NaiveLinkModel {
         var arrived: Int64?
         var version: Int64 = 0
         var erasedAt: Int64?
+        /// Its person came with it from another system, and nobody has begun with that yet.
+        var isBrought = false
     }
 
     struct PersonRow: Hashable {
@@ -74,6 +76,8 @@ struct NaiveLinkModel {
     /// By person, in the order in which they would be undone.
     var takeovers: [UserID: [Takeover]] = [:]
     var persons: [UserID: PersonRow] = [:]
+    /// By which element of a list people came, or were added to last.
+    var elements: [UserID: ImportedUser] = [:]
 
     /// What a service has to do with an erased person.
     struct Task: Hashable {
@@ -148,6 +152,7 @@ struct NaiveLinkModel {
         case .makeActive(let command): return makeActive(command)
         case .unlink(let command): return unlink(command)
         case .changeExternalID(let command): return rename(command, linkingIsOn: linkingIsOn)
+        case .importUsers(let list): return bring(list, linkingIsOn: linkingIsOn)
         case .restricted(let event): return (.noted, freeze(event))
         case .facts: return (.noted, [])
         case .answered(let answer):
@@ -255,6 +260,7 @@ struct NaiveLinkModel {
         installs[id]?.user = user
         installs[id]?.activity = phoneStays ? .standby : .active
         installs[id]?.isOpen = false
+        installs[id]?.isBrought = false
         installs[id]?.since = nil
         // Who is called otherwise now, and active as before, has what it took to give back as before.
         if row.user != user || row.activity != .active { takeovers[user]?.removeAll { $0.winner == id } }
@@ -271,6 +277,7 @@ struct NaiveLinkModel {
         for loser in losers(of: user, except: id) where !phoneStays {
             let before = installs[loser]?.activity ?? .none
             installs[loser]?.activity = .deactivated
+            installs[loser]?.isBrought = false
             installs[loser]?.version += 1
             installs[loser]?.since = nil
             takeovers[user, default: []].append(
@@ -349,7 +356,10 @@ struct NaiveLinkModel {
             if known.status == .disabled { return (.rejected(.installDisabled), []) }
         }
         let getsUser = command.user == .new && known?.user == nil
-        if command.user == .new, let user = known?.user, user != newUser { return (.rejected(.userAlreadyExists), []) }
+        if command.user == .new, let user = known?.user, user != newUser {
+            let isGiven = known?.isBrought == true && persons[user]?.externalID == nil
+            if !isGiven { return (.rejected(.userAlreadyExists), []) }
+        }
         if getsUser, let taken = persons[newUser] {
             return (.rejected(taken.isErased ? .userErased : .idReused), [])
         }
@@ -367,6 +377,7 @@ struct NaiveLinkModel {
         // A linker's turn begins, but never earlier than it did.
         if command.user == .none, row.user == nil { row.since = row.isOpen ? max(row.since ?? moment, moment) : moment }
         row.isOpen = row.user == nil
+        if command.user == .new { row.isBrought = false }
         installs[command.installId] = row
         let isNews = known?.device != command.device || getsUser
         let event = InstallRegistered(installId: command.installId, device: command.device, userId: row.user)
@@ -386,6 +397,7 @@ struct NaiveLinkModel {
         installs[id]?.user = nil
         installs[id]?.activity = .none
         installs[id]?.isUsersFirst = false
+        installs[id]?.isBrought = false
         installs[id]?.isOpen = false
         installs[id]?.since = nil
         installs[id]?.arrived = nil
@@ -427,32 +439,5 @@ struct NaiveLinkModel {
             if one.before == .active { break }
         }
         return events
-    }
-
-    private mutating func setStatus(_ command: SetInstallStatus) -> Told {
-        guard let row = installs[command.installId] else { return (.rejected(.installNotFound), []) }
-        if isOld(row) { return (.rejected(.installDeleted), []) }
-        if row.status == command.status { return (.install(result(command.installId)), []) }
-        if row.status == .deleted { return (.rejected(.installDeleted), []) }
-        installs[command.installId]?.status = command.status
-        installs[command.installId]?.version += 1
-        switch (row.activity, command.status) {
-        case (.active, .disabled): installs[command.installId]?.activity = .suspended
-        case (.active, .deleted), (.suspended, .deleted): installs[command.installId]?.activity = .deactivated
-        case (.suspended, .enabled):
-            let others = activeInstalls(of: row.user ?? "", except: command.installId)
-            installs[command.installId]?.activity = others.isEmpty ? .active : .deactivated
-        default: break
-        }
-        let result = result(command.installId)
-        return (
-            .install(result),
-            [
-                InstallStatusChanged(
-                    installId: command.installId, status: command.status, isActive: result.isActive, userId: row.user,
-                    isLinked: result.externalId != nil, cause: .command,
-                    inactiveBecause: reason(command.installId), version: row.version + 1)
-            ]
-        )
     }
 }

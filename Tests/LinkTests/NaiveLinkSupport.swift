@@ -106,6 +106,7 @@ extension NaiveLinkModel {
         for loser in losers(of: user, except: id) {
             let before = installs[loser]?.activity ?? .none
             installs[loser]?.activity = .deactivated
+            installs[loser]?.isBrought = false
             events.append(stir(loser, .superseded, nil, since: installs[loser]?.since))
             takeovers[user, default: []].append(
                 Takeover(winner: id, loser: loser, version: installs[loser]?.version ?? -1, before: before))
@@ -170,5 +171,32 @@ extension NaiveLinkModel {
             let news = mine.map { stir($0, .relinked, command) }
             return (.user(card(user)), [event] + news)
         }
+    }
+
+    mutating func setStatus(_ command: SetInstallStatus) -> Told {
+        guard let row = installs[command.installId] else { return (.rejected(.installNotFound), []) }
+        if isOld(row) { return (.rejected(.installDeleted), []) }
+        if row.status == command.status { return (.install(result(command.installId)), []) }
+        if row.status == .deleted { return (.rejected(.installDeleted), []) }
+        installs[command.installId]?.status = command.status
+        installs[command.installId]?.version += 1
+        switch (row.activity, command.status) {
+        case (.active, .disabled): installs[command.installId]?.activity = .suspended
+        case (.active, .deleted), (.suspended, .deleted): installs[command.installId]?.activity = .deactivated
+        case (.suspended, .enabled):
+            let others = activeInstalls(of: row.user ?? "", except: command.installId)
+            installs[command.installId]?.activity = others.isEmpty ? .active : .deactivated
+        default: break
+        }
+        let result = result(command.installId)
+        return (
+            .install(result),
+            [
+                InstallStatusChanged(
+                    installId: command.installId, status: command.status, isActive: result.isActive, userId: row.user,
+                    isLinked: result.externalId != nil, cause: .command,
+                    inactiveBecause: reason(command.installId), version: row.version + 1)
+            ]
+        )
     }
 }

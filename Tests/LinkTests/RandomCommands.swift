@@ -4,6 +4,7 @@ import Apps
 import Contracts
 import Storage
 import TestKit
+import WireJSON
 
 @testable import Link
 @testable import Runtime
@@ -11,11 +12,16 @@ import TestKit
 /// Random commands over few installs, external ids and persons, so that they meet.
 struct RandomCommands: RandomSource {
     var random: SplitMix64
+    /// Lists are drawn apart: the other commands of a seed stay as they were.
+    private var lists: SplitMix64
     private var count = 0
     /// The erasures so far.
     private var erasures: [Step] = []
 
-    init(seed: UInt64) { random = SplitMix64(seed: seed) }
+    init(seed: UInt64) {
+        random = SplitMix64(seed: seed)
+        lists = SplitMix64(seed: ~seed)
+    }
 
     /// In milliseconds: some ten commands.
     static let hold: Int64 = 20_000
@@ -42,7 +48,8 @@ struct RandomCommands: RandomSource {
             return old
         }
         let app = pick(Self.apps)
-        let command = command(users, forwards)
+        let command =
+            Int.random(in: 0..<10, using: &lists) == 0 ? .importUsers(list(users)) : command(users, forwards)
         let isOld = Int.random(in: 0..<4, using: &random) == 0 && !command.erases
         let number = isOld ? Int.random(in: 1...count, using: &random) : count
         // Some come late.
@@ -134,5 +141,39 @@ struct RandomCommands: RandomSource {
                     userId: byUser ? user : nil, externalId: byUser ? nil : externalID, newExternalId: new,
                     author: "a", reason: "typo"))
         }
+    }
+
+    // MARK: Lists
+
+    /// Few, so that they come again: most with what the other commands know.
+    private static let listed = (1...4).map { UserID("00000000000000000000000\($0)") }
+    private var recent: [ImportedUser] = []
+
+    private mutating func list(_ users: [UserID]) -> ImportUsers {
+        func one<Value>(_ values: [Value]) -> Value? { values.randomElement(using: &lists) }
+        func may(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &lists) < percent }
+        let elements = (0..<Int.random(in: 1...4, using: &lists)).map { _ -> ListElement<ImportedUser> in
+            if may(5) { return .unreadable(["userId": 1], "not this") }
+            if may(20), let again = one(recent) { return .read(again) }
+            let ids = Self.listed + (may(20) ? users : [])
+            var numbers = Set(
+                (0..<Int.random(in: 0...2, using: &lists)).map { _ in Int.random(in: 4...14, using: &lists) })
+            if may(3) { numbers.insert(1) }
+            var user = ImportedUser(userId: one(ids) ?? "none", externalId: may(70) ? one(Self.externalIDs) : nil)
+            if may(20) {
+                user.createdAt = Timestamp(milliseconds: Int64(count) * 2000 + (may(20) ? 4_000_000 : -4_000_000))
+            }
+            user.installs = numbers.sorted().map { number in
+                ImportedUser.Install(
+                    installId: InstallID("i\(number)"),
+                    device: Device(kind: one(Device.Kind.allCases) ?? .phone, platform: "p"),
+                    isActive: may(50) ? may(60) : nil,
+                    status: may(20) ? one(InstallStatus.allCases) : nil)
+            }
+            if user.installs?.isEmpty == true, may(50) { user.installs = nil }
+            recent = recent.suffix(5) + [user]
+            return .read(user)
+        }
+        return ImportUsers(users: elements, upsert: may(50) ? true : nil, events: may(10) ? false : nil)
     }
 }

@@ -53,6 +53,7 @@ extension LinkCommand {
         case .makeActive(let command): command.partitionSubject
         case .unlink(let command): command.partitionSubject
         case .changeExternalID(let command): command.partitionSubject
+        case .importUsers(let command): command.partitionSubject
         case .restricted, .answered, .facts: nil
         }
     }

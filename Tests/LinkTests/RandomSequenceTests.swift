@@ -16,24 +16,35 @@ import Testing
     @Test func deciderAndModelAgree() throws {
         var answers: [ReasonCode: Int] = [:]
         var (late, restored, freed) = (0, 0, 0)
+        var brought: [String: Int] = [:]
         let reasons: Set<ReasonCode> = [
             .invalidRequest, .idReused, .userLinkingNotConfigured, .installNotFound, .installDoesNotBelongToApp,
             .installDeleted, .installDisabled, .installDeactivated, .installLinkedToOtherUser,
             .cannotLinkExistingPersonToOtherPerson, .multipleInstallsActive, .userNotFound, .userErased,
             .noLinkingInProgress, .userAlreadyExists, .externalIDTaken, .externalIDChanged, .linkBarred, .noUser,
         ]
-        func isReached() -> Bool { reasons.isSubset(of: answers.keys) && late > 25 && restored > 5 && freed > 20 }
+        // What lists come to, L150 to L157.
+        let verdicts: Set<String> = [
+            "created", "same", "changed", "invalid", "EXTERNAL_ID_TAKEN", "VALUE_NAMES_NOBODY", "USER_ERASED",
+            "USER_ID_TAKEN", "TWO_ACTIVE_INSTALLS", "INSTALL_TAKEN", "DIFFERS", "IMMUTABLE", "LIMIT_EXCEEDED",
+            "BAD_TIME",
+            "given",
+        ]
+        func isReached() -> Bool {
+            reasons.isSubset(of: answers.keys) && late > 25 && restored > 5 && freed > 20
+                && verdicts.isSubset(of: brought.keys)
+        }
         try runSequences(500, until: isReached) { seed in
             var commands = RandomCommands(seed: seed)
-            try run(&commands, breaking: seed % 4 == 3, &answers, &late, &restored, &freed)
+            try run(&commands, breaking: seed % 4 == 3, &answers, &late, &restored, &freed, &brought)
         }
         // A test that never reaches a row proves nothing about it.
-        #expect(isReached(), "\(answers), \(late) late, \(restored) restored, \(freed) freed")
+        #expect(isReached(), "\(answers), \(late) late, \(restored) restored, \(freed) freed, \(brought)")
     }
 
     private func run(
         _ commands: inout RandomCommands, breaking: Bool, _ answers: inout [ReasonCode: Int], _ late: inout Int,
-        _ restored: inout Int, _ freed: inout Int
+        _ restored: inout Int, _ freed: inout Int, _ brought: inout [String: Int]
     ) throws {
         var state = LinkState()
         var model = NaiveLinkModel()
@@ -73,6 +84,17 @@ import Testing
             try #require(rows(state) == model.apps, trace)
             try #require(people(state) == model.persons, trace)
             try history.check(model, answer, isBroken: breaking && place >= Self.length / 2, trace)
+            if case .imported(let elements) = answer {
+                for element in elements {
+                    brought[element.outcome.rawValue, default: 0] += 1
+                    if let reason = element.reason { brought[reason.rawValue, default: 0] += 1 }
+                }
+            }
+            if case .registerInstall(let register) = step.command, register.user == .new, answer == decision.answer,
+                before.install(step.context.app.id, register.installId)?.isImported == true
+            {
+                brought["given", default: 0] += 1
+            }
             if case .rejected(let reason) = answer {
                 answers[reason, default: 0] += 1
                 let isLate = if case .late? = decision.changes.first { true } else { false }
@@ -122,7 +144,7 @@ import Testing
                 app: install.app, device: install.device, status: install.status, user: install.userID,
                 activity: install.activity, isUsersFirst: install.isUsersFirst, isOpen: install.isOpen,
                 since: install.turn?.milliseconds, arrived: install.personSince, version: install.version,
-                erasedAt: install.erasedAt)
+                erasedAt: install.erasedAt, isBrought: install.isImported)
         }
     }
 

@@ -64,6 +64,12 @@ extension NaiveSyncModel {
     func events(since before: NaiveSyncModel, by command: SyncCommand, _ rule: SyncRule?) -> [any EventMessage] {
         if let alias = deeds.alias { return [alias] }
         guard let cause = command.toldCause else { return [] }
+        if case .importProfiles(let list) = command, list.events == false {
+            // But whoever was there and is somebody else now.
+            return devices(since: before, by: command, cause, rule).filter { event in
+                (event as? CurrentUserChanged)?.previousMPID != nil
+            }
+        }
         let new = people.filter { before.person($0.mpid) == nil }
         var told: [any EventMessage] = new.map { person in
             ProfileCreated(
@@ -142,6 +148,7 @@ extension SyncCommand {
         case .move(.logout, _): .logout
         case .modify: .modify
         case .detach, .allow, .restrict: .detach
+        case .importProfiles: .importing
         case .erase, .keepErased, .answered: .erase
         case .forget: .forget
         case .linked, .renamed, .unlinked: .link

@@ -67,6 +67,8 @@ struct NaiveSyncModel {
     var settings: SyncSettings
     var people: [Person] = []
     var devices: [DeviceID: Device] = [:]
+    /// By which element of a list people came, or were added to last.
+    var elements: [MPID: ImportedProfile] = [:]
     /// No device that was forgotten had moved more.
     var mostMoved: Int64 = 0
     /// By id: source, destination.

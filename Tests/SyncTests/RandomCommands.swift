@@ -4,6 +4,7 @@ import Contracts
 import Crypto
 import Storage
 import TestKit
+import WireJSON
 
 @testable import Apps
 @testable import Runtime
@@ -88,12 +89,22 @@ struct RandomCommands: RandomSource {
     let isOfRepairs: Bool
     /// Many profiles are restricted, and are so no longer.
     let isOfRestrictions: Bool
+    /// Many profiles come from another system.
+    let isOfImports: Bool
+    /// Lists are drawn apart too.
+    private var lists: SplitMix64
+    private var recent: [ImportedProfile] = []
     private(set) var now: Int64 = World.start
     private var count = 0
     /// Between two commands, in milliseconds.
     private var longestPause: Int64 = 100_000
 
-    init(seed: UInt64, isOfPeople: Bool = false, isOfRepairs: Bool = false, isOfRestrictions: Bool = false) {
+    init(
+        seed: UInt64, isOfPeople: Bool = false, isOfRepairs: Bool = false, isOfRestrictions: Bool = false,
+        isOfImports: Bool = false
+    ) {
+        self.isOfImports = isOfImports
+        lists = SplitMix64(seed: seed ^ 0xC3C3)
         self.isOfPeople = isOfPeople
         self.isOfRepairs = isOfRepairs
         self.isOfRestrictions = isOfRestrictions
@@ -136,6 +147,9 @@ struct RandomCommands: RandomSource {
         if !told.isEmpty, Int.random(in: 0..<8, using: &again) == 0 {
             context.command = own
             return Step(command: .keepErased(told[Int.random(in: told.indices, using: &again)]), context: context)
+        }
+        if isOfImports, Int.random(in: 0..<4, using: &lists) == 0 {
+            return Step(command: .importProfiles(list(profiles)), context: context)
         }
         if isOfRestrictions, Int.random(in: 0..<6, using: &repairs) == 0 {
             return Step(command: restrict(profiles), context: context)
@@ -324,4 +338,39 @@ struct RandomCommands: RandomSource {
     }
 
     private mutating func device() -> DeviceID { pick(["d1", "d2", "d3"]) }
+
+    // MARK: Lists
+
+    private mutating func list(_ profiles: [MPID]) -> ImportProfiles {
+        func one<Value>(_ values: [Value]) -> Value? { values.randomElement(using: &lists) }
+        func may(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &lists) < percent }
+        let elements = (0..<Int.random(in: 1...4, using: &lists)).map { _ -> ListElement<ImportedProfile> in
+            if may(4) { return .unreadable(["mpid": 0], "not this") }
+            if may(15), let again = one(recent) { return .read(again) }
+            var mpid = MPID(Int64(Int.random(in: 1...9, using: &lists))) ?? .max
+            if may(35), let known = one(profiles) { mpid = known }
+            var identities: [IdentityType: [String]] = [:]
+            for id in held[mpid] ?? [] where may(40) { identities[id.type, default: []].append(id.value.text) }
+            for type in Self.values.keys.sorted() where may(15) {
+                identities[type, default: []].append(
+                    may(6)
+                        ? one(Self.nobodies) ?? ""
+                        : may(40) ? "new-\(Int.random(in: 0...99, using: &lists))" : one(Self.values[type] ?? []) ?? "")
+            }
+            let end = now - Int64.random(in: -100...900_000, using: &lists) + (may(4) ? 4_000_000 : 0)
+            let ids: [DeviceID] = ["d1", "d2", "d3", "n1", "n2", "n3"]
+            let devices = ids.filter { _ in may(15) }.map { id in
+                ImportedProfile.Device(
+                    deviceId: id, isCurrent: may(50), firstSeen: Timestamp(milliseconds: end - 10),
+                    lastSeen: Timestamp(milliseconds: end + (may(3) ? -20 : 0)))
+            }
+            let profile = ImportedProfile(
+                mpid: mpid, identities: identities, firstSeen: Timestamp(milliseconds: end - 1000),
+                lastSeen: Timestamp(milliseconds: end), name: may(20) ? one(Self.names) : nil,
+                devices: devices.isEmpty ? nil : devices)
+            recent = recent.suffix(5) + [profile]
+            return .read(profile)
+        }
+        return ImportProfiles(profiles: elements, upsert: may(60) ? true : nil, events: may(10) ? false : nil)
+    }
 }

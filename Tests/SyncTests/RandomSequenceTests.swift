@@ -45,8 +45,17 @@ import Testing
         #expect(reached.isRestricted, "\(reached)")
     }
 
+    /// S150 to S157.
+    @Test func deciderAndModelAgreeOnImports() throws {
+        var reached = Reached()
+        try runSequences(200, until: { reached.isImported }) { try run(seed: $0, isOfImports: true, &reached) }
+        #expect(reached.isImported, "\(reached)")
+    }
+
     /// What sequences came to.
     private struct Reached {
+        /// Outcomes and reasons of elements of lists.
+        var elements: Set<String> = []
         var rules: Set<SyncRule> = []
         var reasons: Set<ReasonCode> = []
         var drops: Set<AliasDropped.Rule> = []
@@ -76,7 +85,7 @@ import Testing
         static let drops = Set(AliasDropped.Rule.allCases).subtracting([.becameKnown, .detached, .restricted])
 
         var isAll: Bool {
-            rules == Set(SyncRule.allCases).subtracting([.detached, .createdBesideRestricted])
+            rules == Set(SyncRule.allCases).subtracting([.detached, .createdBesideRestricted, .imported])
                 && reasons == Self.reasons
                 && drops.isSuperset(of: Self.drops)
                 && causes == Set(IdentitiesChanged.Reason.allCases).subtracting([.detached])
@@ -87,6 +96,13 @@ import Testing
             rules.contains(.detached) && reasons.isSuperset(of: [.mergeBarred, .limitExceeded, .profileErased])
                 && drops.contains(.detached) && causes.contains(.detached) && barred > 50 && lifted > 20
                 && events.isSuperset(of: [ProfileDetached.type, MergeBarred.type, MergeAllowed.type])
+        }
+
+        var isImported: Bool {
+            elements.isSuperset(of: [
+                "created", "same", "changed", "invalid", "IDENTITY_TAKEN", "VALUE_NAMES_NOBODY", "PROFILE_ERASED",
+                "DEVICE_TAKEN", "LIMIT_EXCEEDED", "BAD_TIME", "DIFFERS", "IMMUTABLE",
+            ]) && rules.contains(.imported) && reasons.contains(.verificationRequired)
         }
 
         var isRestricted: Bool {
@@ -117,6 +133,7 @@ import Testing
                 case let event as AliasDropped: drops.insert(event.rule)
                 case let event as IdentitiesChanged: causes.insert(event.reason)
                 case let event as ProfileCreated: rules.insert(event.rule)
+                case let event as CurrentUserChanged: rules.insert(event.rule)
                 default: break
                 }
             }
@@ -125,6 +142,11 @@ import Testing
                 rules.insert(result.rule)
                 if result.isRestricted == true { passed += 1 }
             case .rejected(let reason): reasons.insert(reason)
+            case .imported(let results):
+                for element in results {
+                    elements.insert(element.outcome.rawValue)
+                    if let reason = element.reason { elements.insert(reason.rawValue) }
+                }
             default: break
             }
         }
@@ -132,10 +154,11 @@ import Testing
 
     private func run(
         seed: UInt64, isOfPeople: Bool = false, isOfRepairs: Bool = false, isOfRestrictions: Bool = false,
-        _ reached: inout Reached
+        isOfImports: Bool = false, _ reached: inout Reached
     ) throws {
         var commands = RandomCommands(
-            seed: seed, isOfPeople: isOfPeople, isOfRepairs: isOfRepairs, isOfRestrictions: isOfRestrictions)
+            seed: seed, isOfPeople: isOfPeople, isOfRepairs: isOfRepairs, isOfRestrictions: isOfRestrictions,
+            isOfImports: isOfImports)
         var model = NaiveSyncModel(commands.settings, enforces: commands.mode == .enforce)
         var state = SyncState()
         var given: Set<MPID> = []
@@ -155,6 +178,7 @@ import Testing
             try #require(answer == expected, "\(trace): \(answer) instead of \(expected)")
             var rule: SyncRule? = if case .sync(let result) = expected { result.rule } else { nil }
             if case .detach = step.command { rule = .detached }
+            if case .importProfiles = step.command { rule = .imported }
             try compare(decision, model, step.context, trace)
             try remember(decision, &model, step.context, trace)
             try compare(state, model, trace)
@@ -167,9 +191,19 @@ import Testing
                 try #require(decision.changes.allSatisfy { $0.onlyCounts } && decision.events.isEmpty, trace)
             } else {
                 let told = model.events(since: was, by: step.command, rule)
-                try #require(decision.events.map(Self.inOrder) == told.map(Self.inOrder), trace)
+                let events = Self.ofDevicesInOrder(decision.events, step.command)
+                try #require(events.map(Self.inOrder) == told.map(Self.inOrder), trace)
             }
         }
+    }
+
+    /// In which order devices hear of a list, nobody says.
+    private static func ofDevicesInOrder(
+        _ events: [any EventMessage], _ command: SyncCommand
+    ) -> [any EventMessage] {
+        guard case .importProfiles = command else { return events }
+        let ofDevices = events.compactMap { $0 as? CurrentUserChanged }.sorted { $0.deviceId < $1.deviceId }
+        return events.filter { !($0 is CurrentUserChanged) } + ofDevices
     }
 
     /// In which order values of one profile went, nobody says.
@@ -220,6 +254,7 @@ import Testing
                 return .detached(try model.detach(command, taken: taken, newMPID: newMPID, now: now))
             case .allow(let command): return .allowed(try model.allow(command))
             case .restrict(let command): return .restricted(try model.restrict(command))
+            case .importProfiles(let list): return .imported(try model.bring(list, now: now))
             case .applyAlias(let command):
                 model.apply(command.aliasId)
                 return .noted
@@ -365,7 +400,7 @@ import Testing
         let created = state.profiles.keys.filter { before.profiles[$0] == nil }
         for profile in created { try #require(given.insert(profile.id).inserted, trace) }
         // An erasure makes one for each who came later.
-        try #require(created.count <= 1 || step.command.isErasure, trace)
+        try #require(created.count <= 1 || step.command.isErasure || step.command.isList, trace)
         if case .erase(let command) = step.command, case .pending = answer, command.everyHolder != true {
             try onlyWhoIsFoundIsErased(command, state, model, step.context, before, trace)
         }

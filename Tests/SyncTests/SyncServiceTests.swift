@@ -184,7 +184,7 @@ import WireJSON
             "identity.sync.erase-profile.v1": .userDelete, "identity.sync.forget.v1": .internal,
             "identity.sync.keep-erased.v1": .internal,
             "identity.sync.detach.v1": .support, "identity.sync.allow.v1": .support,
-            "identity.sync.restrict.v1": .support,
+            "identity.sync.restrict.v1": .support, "identity.sync.import-profiles.v1": .importing,
             "identity.sync.get-erasure.v1": .userDelete, "identity.sync.get-profile.v1": .support,
             "identity.sync.facts.v1": .support,
         ]

@@ -53,6 +53,7 @@ enum Answer: Hashable {
     case detached(DetachResult)
     case allowed(AllowResult)
     case restricted(RestrictResult)
+    case imported([ImportResult.Element])
     case certificate(Gone)
     case rejected(ReasonCode)
     case pending
@@ -70,6 +71,9 @@ enum Answer: Hashable {
         case .succeeded(let result as DetachResult): self = .detached(result)
         case .succeeded(let result as AllowResult): self = .allowed(result)
         case .succeeded(let result as RestrictResult): self = .restricted(result)
+        case .succeeded(let result as ImportResult):
+            self = .imported(
+                result.results.map { .init(index: $0.index, outcome: $0.outcome, reason: $0.reason, type: $0.type) })
         case .succeeded(let result as ErasureCertificate): self = .certificate(Gone(result))
         case .pending(nil): self = .pending
         case .succeeded, .pending, .begun, .expired: self = .another

@@ -18,7 +18,7 @@ import Testing
         while skew.pairs < writeSkewPairs {
             let seed = testSeed &+ number
             number += 1
-            var commands = RandomCommands(seed: seed, isOfRepairs: number % 2 == 0)
+            var commands = RandomCommands(seed: seed, isOfRepairs: number % 2 == 0, isOfImports: number % 3 == 0)
             var state = SyncState()
             var forwards: [CommandID] = []
             for place in 0..<40 {

@@ -47,6 +47,9 @@ final class AnswerBoard {
         asked[question]?.first { $0.time >= time && question.isAnswered(by: $0.reply) }?.reply
     }
 
+    /// Nothing is said to this any more.
+    func forget(_ question: ReplyTail.Question) { asked[question] = nil }
+
     /// Whether the matter goes on somewhere.
     func isPending(_ question: ReplyTail.Question, after time: Int64) -> Bool {
         asked[question]?.contains { $0.time >= time && $0.reply.status == .pending } ?? false

@@ -246,11 +246,14 @@ public struct InstallRegistered: EventMessage {
     public var device: Device
     /// The unlinked person it was registered with, if any.
     public var userId: UserID?
+    /// `import` for what ``ImportUsers`` brought. Else absent.
+    public var cause: ImportCause?
 
-    public init(installId: InstallID, device: Device, userId: UserID?) {
+    public init(installId: InstallID, device: Device, userId: UserID?, cause: ImportCause? = nil) {
         self.installId = installId
         self.device = device
         self.userId = userId
+        self.cause = cause
     }
 
     public var subject: String { installId.text }
@@ -270,12 +273,15 @@ public struct Linked: EventMessage {
     public var version: Int64
     /// Since when the person has the external id: an erasure of an earlier moment is another person's (L64).
     public var linkedAt: Timestamp?
+    /// `import` for what ``ImportUsers`` brought. Else absent.
+    public var cause: ImportCause?
 
     public init(
         installId: InstallID, externalId: ExternalID, userId: UserID, personCreated: Bool, activeInstallId: InstallID?,
-        deactivatedInstallIds: [InstallID], version: Int64, linkedAt: Timestamp? = nil
+        deactivatedInstallIds: [InstallID], version: Int64, linkedAt: Timestamp? = nil, cause: ImportCause? = nil
     ) {
         self.linkedAt = linkedAt
+        self.cause = cause
         self.installId = installId
         self.externalId = externalId
         self.userId = userId

@@ -68,6 +68,8 @@ public enum Scope: String, Sendable, Hashable, CaseIterable {
     case verificationCheck = "verification.check"
     /// Reads people and repairs what is known of them. For those who help users, and their tools.
     case support
+    /// Brings people from another system, as they are there. For tools.
+    case importing = "import"
     case admin
     /// Commands that only the deployment's own services may send. No API key can hold it.
     case `internal`
@@ -76,7 +78,7 @@ public enum Scope: String, Sendable, Hashable, CaseIterable {
     /// that is told of it.
     public var isByHand: Bool {
         switch self {
-        case .support, .userDelete, .admin: true
+        case .support, .userDelete, .importing, .admin: true
         case .userLink, .sdk, .identitySync, .identityVouch, .verificationCheck, .internal: false
         }
     }

@@ -178,6 +178,8 @@ public enum SyncCause: String, WireEnum {
     case erase
     /// The link service erased the person (`sync.forget`).
     case forget
+    /// `sync.import-profiles`.
+    case importing = "import"
 }
 
 public struct ProfileCreated: EventMessage {

@@ -231,4 +231,6 @@ public enum SyncRule: String, WireEnum {
     case detached
     /// The link service linked an external id that no profile had as its customer id.
     case createdForLink = "created-for-link"
+    /// `sync.import-profiles` brought it.
+    case imported
 }

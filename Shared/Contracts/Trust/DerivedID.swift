@@ -22,9 +22,11 @@ public enum DerivedID {
         }
     }
 
-    /// A person's id: 24 lower-case hex characters, from the HMAC-SHA256 of the creating command's key (L20).
-    public static func user(salt: Salt, of command: CommandKey) -> UserID {
-        UserID(salt.code(["user-id", command.app.text, command.source.text, command.id.text]).prefix(12).hex)
+    /// A person's id: 24 lower-case hex characters, from the HMAC-SHA256 of the creating command's key (L20). `counter`
+    /// numbers the attempts, for the day that another system has given the id before (L156).
+    public static func user(salt: Salt, of command: CommandKey, counter: Int = 0) -> UserID {
+        let parts = ["user-id", command.app.text, command.source.text, command.id.text]
+        return UserID(salt.code(parts + (counter == 0 ? [] : [String(counter)])).prefix(12).hex)
     }
 
     /// The id of message number `index` that a command led to: UUIDv5 of the command's key and the index.

@@ -429,8 +429,11 @@ public struct DecisionContext: Sendable {
     }
 
     /// The id of the person that this command would create.
-    public var newUserID: UserID {
-        DerivedID.user(salt: secrets.ids, of: command)
+    public var newUserID: UserID { newUserID(0) }
+
+    /// - Parameter counter: numbers the attempts, see `DerivedID.user`.
+    public func newUserID(_ counter: Int) -> UserID {
+        DerivedID.user(salt: secrets.ids, of: command, counter: counter)
     }
 
     /// The MPID of a profile that this command would create. `counter` numbers the attempts, see `DerivedID.mpid`.

@@ -86,7 +86,8 @@ struct FactsReader {
             place.links += try commands(query)
         }
         var walk = Walk(waiting: place.links, mention: place.mention)
-        let mentions = try mentions(subject.spellings.union([query.id]), behind: place.mention)
+        let names = subject.spellings.union([query.id])
+        let mentions = try mentions(names, behind: place.mention)
         for mention in mentions {
             walk.waiting.append(mention.link)
             walk.mentioned[mention.link.target] = mention
@@ -98,7 +99,7 @@ struct FactsReader {
         while result.facts.count < Self.page, bytes < Self.mostBytes {
             try walk.resolve(in: transaction)
             guard let decision = walk.takeNewest() else { break }
-            guard let (fact, size) = try fact(decision, logs, packing) else { continue }
+            guard let (fact, size) = try fact(decision, about: names, logs, packing) else { continue }
             result.facts.append(fact)
             bytes += size
         }
@@ -189,14 +190,17 @@ struct FactsReader {
 
     // MARK: Telling
 
+    /// - Parameter names: of a decision about many people, what says these is told.
     /// - Returns: `nil` for what belongs to another app, or cannot be read.
     private func fact(
-        _ decision: StoredDecision, _ logs: [Int64: TopicPartition], _ packing: ReceiptPacking
+        _ decision: StoredDecision, about names: Set<String>, _ logs: [Int64: TopicPartition], _ packing: ReceiptPacking
     ) throws -> (Fact, size: Int)? {
         guard
-            let receipt = try? Receipt(
+            var receipt = try? Receipt(
                 column: decision.receipt, decidedAt: decision.decidedAt, packing: packing), receipt.app == app.text
         else { return nil }
+        let isOfMany = ImportList.types.contains(receipt.type)
+        if isOfMany { receipt.told.removeAll { !Self.says(names, $0.data) } }
         let isCut = receipt.told.reduce(0) { $0 + $1.data.count } > Self.mostOfOne
         func told(_ role: OutboxRecord.Role) -> [Fact.Told] {
             receipt.told.filter { $0.role == role }.map { told in
@@ -214,10 +218,23 @@ struct FactsReader {
         } else if let value = receipt.reply?.value, value.count <= Self.mostOfOne,
             let envelope = try? JSONValue(parsing: value), let reply = envelope["data"].flatMap({ ReceivedReply($0) })
         {
-            (fact.message, fact.result) = (reply.message, reply.result)
+            (fact.message, fact.result) = (reply.message, isOfMany ? nil : reply.result)
             fact.authId = envelope["authid"]?.stringValue
         }
         return (fact, try WireJSONEncoder().encode(fact).count)
+    }
+
+    /// Whether one of these is a text of it.
+    private static func says(_ names: Set<String>, _ data: [UInt8]) -> Bool {
+        func says(_ value: JSONValue) -> Bool {
+            switch value {
+            case .string(let text): names.contains(text)
+            case .array(let values): values.contains(where: says)
+            case .object(let object): object.members.contains { says($0.value) }
+            case .number, .bool, .null: false
+            }
+        }
+        return (try? JSONValue(parsing: data)).map(says) ?? false
     }
 
     // MARK: Pages

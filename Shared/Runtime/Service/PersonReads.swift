@@ -67,8 +67,11 @@ struct PersonReads {
 }
 
 extension AcceptedCommand {
-    /// Whether somebody outside tries it, or does it by hand.
-    fileprivate var isOfAPerson: Bool { principal.kind != .service && (isDryRun || attributes.authID != nil) }
+    /// Whether somebody outside tries it, or does it by hand. A list of people is about nobody alone.
+    fileprivate var isOfAPerson: Bool {
+        principal.kind != .service && (isDryRun || attributes.authID != nil)
+            && !ImportList.types.contains(attributes.type)
+    }
 
     /// About whom the answer tells although nothing is changed, so that no event says who has asked: a dry run, and what is
     /// so already.

@@ -21,7 +21,7 @@ def apps() -> list[dict[str, object]]:
             "keys": [
                 key("demo-backend", "user.link", "user.delete", "verification.check"),
                 key("demo-sdk", "sdk", "identity.sync"),
-                key("demo-admin", "admin"),
+                key("demo-admin", "admin"), key("demo-import", "import"),
                 key("demo-expired", "user.link", expires="2020-01-01"),
                 key("demo-revoked", "user.link", revoked=True),
             ],
@@ -102,7 +102,10 @@ def worked(strategy: str) -> dict[str, object]:
 
 
 def sync_app(app_id: str, settings: dict[str, object]) -> dict[str, object]:
-    keys = [key(f"{app_id}-sdk", "sdk", "identity.sync"), key(f"{app_id}-backend", "user.link")]
+    keys = [
+        key(f"{app_id}-sdk", "sdk", "identity.sync"), key(f"{app_id}-backend", "user.link"),
+        key(f"{app_id}-import", "import"),
+    ]
     return {"id": app_id, "keys": keys, "sync": settings}
 
 

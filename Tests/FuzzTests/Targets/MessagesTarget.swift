@@ -31,6 +31,7 @@ enum MessagesTarget {
         command(LogOutUser.self), command(SearchUser.self), command(ModifyIdentities.self), command(AliasUsers.self),
         command(ApplyAlias.self), command(GetDeviceUsers.self), command(EraseProfile.self),
         command(DetachIdentities.self), command(AllowMerge.self), command(RestrictProfile.self),
+        command(ImportUsers.self), command(ImportProfiles.self),
         command(ForgetProfiles.self), command(KeepErased.self), command(VerificationLogin.self),
         command(VerificationLoginIdentity.self),
         command(VerificationLogout.self), command(VerificationCheck.self), command(VerificationUsage.self),
@@ -57,7 +58,7 @@ enum MessagesTarget {
         result(AuthCodeResult.self),
         result(UserResult.self), result(ResetResult.self), result(PendingUser.self), result(SyncResult.self),
         result(AliasResult.self), result(DeviceUsersResult.self), result(IdentityHolders.self),
-        result(DetachResult.self), result(AllowResult.self),
+        result(DetachResult.self), result(AllowResult.self), result(ImportResult.self),
         result(VerificationResult.self), result(SessionResult.self), result(VerificationUsageResult.self),
     ]
 

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Crypto
+public import WireJSON
+
+/// A command with a list of people from another system. One of them never fails the others.
+public protocol ImportCommand: CommandMessage {
+    associatedtype Element: ImportedElement
+
+    var elements: [ListElement<Element>] { get }
+    /// Adds to who is known what is not known of them. Absent: who is known otherwise is a conflict.
+    var upsert: Bool? { get }
+    /// `false`: nothing is told of it. Absent: `true`.
+    var events: Bool? { get }
+}
+
+/// One person of a list.
+public protocol ImportedElement: Codable, Sendable, Hashable {
+    /// Whom it is about, where it can be a part of a Kafka key.
+    var subject: String? { get }
+    /// What is wrong with it whatever is known; `nil` when nothing is.
+    var problem: String? { get }
+}
+
+extension ImportedElement {
+    /// What it says, as a number: the same element again has the same.
+    public var fingerprint: Int64 {
+        // Plain values always encode.
+        let bytes = (try? WireJSONEncoder().encode(self)) ?? []
+        return SHA256.hash(data: bytes).prefix(8).reduce(0) { $0 << 8 | Int64($1) }
+    }
+}
+
+/// What all lists have in common.
+public enum ImportList {
+    /// More are refused. With elements of usual size that is a third of what a message may have.
+    public static let most = 500
+    /// A clock may be this much ahead, in milliseconds.
+    public static let clockTolerance: Int64 = 3_600_000
+
+    /// The types of such commands: what is decided on them is about many people.
+    public static let types: Set<String> = [ImportUsers.type, ImportProfiles.type]
+}
+
+extension ImportCommand {
+    public static var scope: Scope { .importing }
+
+    public var partitionSubject: String {
+        for case .read(let element) in elements { if let subject = element.subject { return subject } }
+        return "import"
+    }
+
+    /// How many elements there are. What is wrong with one is told of that one.
+    public func validate() throws(Rejection) {
+        guard (1...ImportList.most).contains(elements.count) else {
+            throw Rejection(
+                .invalidRequest, "data has \(elements.count) elements; 1 to \(ImportList.most) are allowed.")
+        }
+    }
+}
+
+/// An element of a list, or what stands in its place.
+public enum ListElement<Element: ImportedElement>: Codable, Sendable, Hashable {
+    case read(Element)
+    /// It is not such an element, and why.
+    case unreadable(JSONValue, String)
+
+    public init(from decoder: any Decoder) throws {
+        do {
+            self = .read(try Element(from: decoder))
+        } catch {
+            self = .unreadable(try JSONValue(from: decoder), WireJSONError.explain(error))
+        }
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        switch self {
+        case .read(let element): try element.encode(to: encoder)
+        case .unreadable(let value, _): try value.encode(to: encoder)
+        }
+    }
+}
+
+extension Decoder {
+    /// A member that nobody reads is a mistake of whoever wrote the file: what it says would be lost.
+    func refuseUnknownMembers<Key: CodingKey & CaseIterable>(but _: Key.Type) throws {
+        let names = try container(keyedBy: AnyKey.self).allKeys.map(\.stringValue)
+        guard let unknown = names.first(where: { name in !Key.allCases.contains { $0.stringValue == name } }) else {
+            return
+        }
+        throw DecodingError.dataCorrupted(
+            .init(codingPath: codingPath, debugDescription: "\(unknown.prefix(40)) is not a member"))
+    }
+}
+
+/// What became of an element.
+public enum ImportOutcome: String, WireEnum {
+    case created
+    /// It was there already, with all that the element says, or by this very element.
+    case same
+    /// Something was added.
+    case changed
+    /// Nothing of it was done, for a reason.
+    case conflict
+    /// It is not such an element.
+    case invalid
+}
+
+/// Why nothing of an element was done. For programs; never renamed.
+public enum ImportConflict: String, WireEnum {
+    /// Another user has the external id, or it is held for one.
+    case externalIDTaken = "EXTERNAL_ID_TAKEN"
+    /// Another app has a user with this id.
+    case userIDTaken = "USER_ID_TAKEN"
+    case userErased = "USER_ERASED"
+    case profileErased = "PROFILE_ERASED"
+    /// Another profile has a value that belongs to one.
+    case identityTaken = "IDENTITY_TAKEN"
+    /// Something is known of the install already, and not this user on it.
+    case installTaken = "INSTALL_TAKEN"
+    /// The device has another current user.
+    case deviceTaken = "DEVICE_TAKEN"
+    case twoActiveInstalls = "TWO_ACTIVE_INSTALLS"
+    case valueNamesNobody = "VALUE_NAMES_NOBODY"
+    /// It cannot be changed once it is set.
+    case immutable = "IMMUTABLE"
+    case limitExceeded = "LIMIT_EXCEEDED"
+    case badTime = "BAD_TIME"
+    /// It is known, and other things of it than the element says.
+    case differs = "DIFFERS"
+    case mergeBarred = "MERGE_BARRED"
+    case restricted = "RESTRICTED"
+}
+
+/// Of ``ImportUsers`` and ``ImportProfiles``: one for each element, in their order.
+public struct ImportResult: CommandResult {
+    public struct Element: Codable, Sendable, Hashable {
+        public var index: Int
+        public var outcome: ImportOutcome
+        /// Of a conflict.
+        public var reason: ImportConflict?
+        /// Of the identity that is in the way.
+        public var type: IdentityType?
+        /// What is wrong with what is invalid, for people.
+        public var message: String?
+
+        public init(
+            index: Int, outcome: ImportOutcome, reason: ImportConflict? = nil, type: IdentityType? = nil,
+            message: String? = nil
+        ) {
+            self.index = index
+            self.outcome = outcome
+            self.reason = reason
+            self.type = type
+            self.message = message
+        }
+
+        /// Five hundred of them are one reply.
+        public init(index: Int, invalid message: String) {
+            self.init(index: index, outcome: .invalid, message: String(message.prefix(160)))
+        }
+    }
+
+    public var results: [Element]
+
+    public init(results: [Element]) { self.results = results }
+}
+
+/// Who was brought by a list, and not by what they did.
+public enum ImportCause: String, WireEnum {
+    case importing = "import"
+}
