@@ -144,8 +144,8 @@ def test_a_person_on_very_many_installs(told: tuple[Deployment, list[StandIn]]) 
     insert(
         deployment.database, "link",
         "INSERT INTO installs (install_id, app, kind, platform, status, user_id, activity, is_users_first, version, "
-        "is_open, turn_is_brokers) "
-        "SELECT 'many-' || lpad(n::text, 24, '0'), 'demo', 'phone', 'ios', 'enabled', %s, 'deactivated', 0, 1, 0, 0 "
+        "is_open, turn_is_brokers, is_imported) "
+        "SELECT 'many-' || lpad(n::text, 24, '0'), 'demo', 'phone', 'ios', 'enabled', %s, 'deactivated', 0, 1, 0, 0, 0 "
         "FROM generate_series(1, %s) AS n", user_id, count)
     after: list[float] = []
 

@@ -22,8 +22,10 @@ from identitybus_testkit.gateway import SERVICES, Gateway, GatewayDeployment
 from identitybus_testkit.http import Client, bearer
 from identitybus_testkit.places import binary, clean_environment
 from identitybus_testkit.platform import wait_until_quiet
+from identitybus_testkit.verification import keys, token
+from identitybus_testkit.verification import login as verified_login
 from identitybus_testkit.waiting import until
-from test_erasure import APP, create, login, whole
+from test_erasure import APP, GUARDED, create, guarded, login, whole
 
 People = dict[str, Any]
 ROUNDS, LOGINS, ERASURES = 4, 500, 20
@@ -395,6 +397,45 @@ def test_what_was_first_decided_is_decided_whatever_came_between(
         told = world.quiet()
         assert (told == after) == (app != missing), told
         world.stop()
+
+
+@pytest.mark.slow
+def test_a_login_that_was_refused_stays_refused(make_world: Callable[[str], World]) -> None:
+    """Its reply stands behind the events that tell of it. The app has got the key since that its token was signed with."""
+    world = make_world("sqlite")
+    bus, tablet = world.deployment.bus, fresh("tablet")
+
+    def give(*key_ids: str) -> None:
+        app = guarded()
+        app["verification"]["keys"] = keys(*key_ids, app=GUARDED)
+        apps.write(world.deployment.apps_file, [app])
+        world.stop()
+        world.start()
+
+    def log_in(name: str, key_id: str) -> str:
+        signed = token(name, key_id, GUARDED)
+        reply = bus.settle(verified_login(tablet, GUARDED, userId=name, userAuthToken=signed), 60)
+        return str(reply.get("reason") or reply["status"])
+
+    def there() -> tuple[Any, Any]:
+        """Whom the verification service has on the tablet, and whom the sync service."""
+        [session] = world.store.execute("SELECT state, mpid FROM sessions", service="verification")
+        users = world.store.execute("SELECT users FROM devices", service="sync")
+        return session, users
+
+    give("k1")
+    assert log_in("anna", "k2") == "InvalidAuthToken"
+    assert log_in("bob", "k1") == "succeeded"
+    people_before, before = world.quiet(), there()
+    assert "anna" not in str(people_before["profiles"])
+    give("k1", "k2")
+    world.quiet()
+    world.stop()
+    salts = world.salts()
+    world.empty()
+    world.replay(IDENTITYBUS_SALTS=salts)
+    assert world.quiet() == people_before and there() == before
+    world.stop()
 
 
 def test_salts_that_do_not_fit_stop_the_start(make_deployment: Callable[..., GatewayDeployment]) -> None:

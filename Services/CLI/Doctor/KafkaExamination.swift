@@ -74,7 +74,7 @@ struct KafkaExamination: Sendable {
         return .warn(
             .kafkaSignIn,
             "by a token; librdkafka \(KafkaLibrary.version) goes on with a connection's first token after that has ended",
-            fix: "Set connections.max.reauth.ms on the brokers, so that they end such connections; librdkafka 2.2 needs it no more."
+            fix: "Set connections.max.reauth.ms on the brokers, so that they end those, or use librdkafka 2.2."
         )
     }
 

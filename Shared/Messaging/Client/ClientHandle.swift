@@ -32,8 +32,10 @@ package final class ClientHandle {
         }
         pointer = try Self.create(role: role, settings: settings, callbacks: callbacks)
         self.callbacks = callbacks
-        // Tokens are asked for on a thread of librdkafka: before there is one, nothing that polls has anything to poll.
-        if token != nil, let error = rd_kafka_sasl_background_callbacks_enable(pointer) { rd_kafka_error_destroy(error) }
+        // Tokens are asked for on a thread of librdkafka.
+        if token != nil, let error = rd_kafka_sasl_background_callbacks_enable(pointer) {
+            rd_kafka_error_destroy(error)
+        }
     }
 
     /// Takes a password that has changed in its file. To be called wherever the client is polled.
@@ -254,6 +256,8 @@ package final class ClientCallbacks {
             return 0
         }
         if tokenFile != nil {
+            // A queue of their own, or they would be for whoever polls: nobody does before the first connection.
+            rd_kafka_conf_enable_sasl_queue(conf, 1)
             rd_kafka_conf_set_oauthbearer_token_refresh_cb(conf) { client, _, opaque in
                 guard let client, let callbacks = ClientCallbacks.of(opaque) else { return }
                 callbacks.trouble.note(tokenProblem: callbacks.tokenFile?.give(to: client))

@@ -192,7 +192,8 @@ public enum DatabaseConfiguration: Sendable, CustomStringConvertible {
             return try SQLiteDatabase(path: "\(directory)/\(service).sqlite", synchronous: synchronous)
         case .postgresql(let url, let schemas, let file):
             return try PostgreSQLDatabase(
-                url: url, urlFile: file, schema: "\(schemas)\(service)", isOfService: true, makesSchema: false, logger: logger)
+                url: url, urlFile: file, schema: "\(schemas)\(service)", isOfService: true, makesSchema: false,
+                logger: logger)
         }
     }
 

@@ -43,13 +43,23 @@ struct BatchDecider<Service: CommandService> {
     /// The times of the past, with what is told of these commands.
     func past(of commands: [Command], in transaction: any SQLTransaction) throws(StorageError) -> PastTimes {
         var past = pastTimes
-        try past.learn(of: commands, in: transaction) { noted($0.record) }
+        try past.learn(of: commands, in: transaction) { notes(of: $0.record) }
         return past
     }
 
     /// The id by which a note names a record.
     private func noted(_ record: KafkaRecord) -> String {
         MessageWriter.noted(record.topicPartition, record.offset, log(of: record))
+    }
+
+    /// The ids by which notes may name it. A store that is new does not know how often the topic was made anew before.
+    private func notes(of record: KafkaRecord) -> [String] {
+        let known = log(of: record)
+        return ([known.incarnation] + (0..<4)).map { incarnation in
+            var log = known
+            log.incarnation = incarnation
+            return MessageWriter.noted(record.topicPartition, record.offset, log)
+        }
     }
 
     /// The id of the reply about its record, where there is one.
@@ -257,14 +267,13 @@ struct BatchDecider<Service: CommandService> {
         return entries
     }
 
-    /// Notes a decision that no message of its own tells of: the first one is no event and no reply, or it is a refusal that
-    /// nobody takes, perhaps.
+    /// Notes a decision that no message of its own tells of: the first one is no event and no reply. And a refusal that nobody
+    /// takes, perhaps: an event tells when it was, and not that it was one.
     private func note(
         _ decision: Decided, of command: Command, _ entry: Entry, _ answer: OutboxRecord?, in silence: inout Silence,
         _ now: Timestamp
     ) {
-        guard decision.events.isEmpty else { return }
-        if answer == nil || entry.messages.count > 1 {
+        if decision.events.isEmpty, answer == nil || entry.messages.count > 1 {
             silence.add(.init(command), entry, at: time(of: command, now)) {
                 $0.decisions.append(DerivedID.message(of: command.key, index: 0))
             }

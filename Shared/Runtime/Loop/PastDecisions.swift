@@ -110,7 +110,11 @@ struct PastDecisions {
                 (try? authenticator.authenticate(publication: record, message.attributes)) != nil
             else { continue }
             later.note(message, at: time)
-            if let note = try? Self.note(in: message) {
+            if message.attributes.type == DecisionsNoted.type {
+                // Only there nobody but the service may write.
+                guard record.topicPartition.topic == configuration.topics.events(service),
+                    let note = try? Self.note(in: message)
+                else { continue }
                 rows += (note.decisions + (note.repeated ?? [])).map { DecisionTimes.Row(message: $0, decidedAt: time) }
                 rows += (note.refused ?? []).map { DecisionTimes.Row(message: $0, decidedAt: time, rejection: "") }
             } else {
@@ -130,8 +134,7 @@ struct PastDecisions {
         return reply.rejection.description
     }
 
-    private static func note(in message: CloudEvent<JSONView>) throws -> DecisionsNoted? {
-        guard message.attributes.type == DecisionsNoted.type else { return nil }
-        return try WireJSONDecoder().decode(DecisionsNoted.self, from: message.data)
+    private static func note(in message: CloudEvent<JSONView>) throws -> DecisionsNoted {
+        try WireJSONDecoder().decode(DecisionsNoted.self, from: message.data)
     }
 }

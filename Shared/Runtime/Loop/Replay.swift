@@ -115,8 +115,9 @@ struct PastTimes {
 
     /// By how much the clocks of a broker and a service may differ, in milliseconds.
     private static let clocksApart: Int64 = 60_000
-    /// How many of a command's messages are looked for: the reply to one that was refused stands behind an event at most.
-    private static let messagesLookedFor = 2
+    /// How many of a command's messages are looked for: the reply to one that was refused stands behind its events, and a login
+    /// that is refused has three at most: the failure, the end of a session before, and the session of now.
+    static let messagesLookedFor = 6
 
     /// Where the past ends; `nil` where nothing is replayed.
     let end: Timestamp?
@@ -134,23 +135,25 @@ struct PastTimes {
     }
 
     /// Takes in what is told of these commands.
-    /// - Parameter noted: the id by which a note names a command's record.
+    /// - Parameter noted: the ids by which a note may name a command's record, one for each log that its topic may have had.
     mutating func learn<Body: Sendable>(
         of commands: [AcceptedCommand<Body>], in transaction: any SQLTransaction,
-        noted: (AcceptedCommand<Body>) -> String
+        noted: (AcceptedCommand<Body>) -> [String]
     ) throws(StorageError) {
         let commands = commands.filter { $0.keyOnce != nil && isPast($0.record) }
-        let ids = commands.map { command in
-            [noted(command)] + (0..<Self.messagesLookedFor).map { DerivedID.message(of: command.key, index: $0) }
+        let notes = commands.map(noted)
+        let messages = commands.map { command in
+            (0..<Self.messagesLookedFor).map { DerivedID.message(of: command.key, index: $0) }
         }
-        let told = try DecisionTimes.find(Set(ids.joined()), in: transaction)
-        for (command, ids) in zip(commands, ids) {
+        let told = try DecisionTimes.find(Set(notes.joined()).union(messages.joined()), in: transaction)
+        for (command, (notes, messages)) in zip(commands, zip(notes, messages)) {
             // One that was told before the record was logged tells of another log.
-            if let row = told[ids[0]], command.record.timestampMs - row.decidedAt <= Self.clocksApart {
-                records[Place(command.record)] = row
+            let row = notes.lazy.compactMap { told[$0] }.first {
+                command.record.timestampMs - $0.decidedAt <= Self.clocksApart
             }
-            guard var row = told[ids[1]] else { continue }
-            row.rejection = ids.dropFirst().compactMap { told[$0]?.rejection }.first
+            if let row { records[Place(command.record)] = row }
+            guard var row = told[messages[0]] else { continue }
+            row.rejection = messages.lazy.compactMap { told[$0]?.rejection }.first
             row.decidedAt = later.time(of: command.key, row.decidedAt)
             self.commands[command.key] = row
         }

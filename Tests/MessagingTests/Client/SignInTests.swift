@@ -2,6 +2,7 @@
 
 import Contracts
 import Foundation
+import Logging
 import Testing
 
 @testable import Messaging
@@ -126,7 +127,8 @@ import Testing
         let secret = try Secret(Self.jwt(#"{"exp":1900000000}"#))
         let problem = try #require(throws: TokenFile.Problem.self) { try TokenFile(path: secret.path).read(now: now) }
         #expect(problem.description.hasPrefix("the token in \(secret.path) has ended at 2030-03-17T17:46:40"))
-        #expect(try TokenFile(path: secret.path).read(now: Timestamp(milliseconds: now.milliseconds - 1)).principal != "")
+        let before = Timestamp(milliseconds: now.milliseconds - 1)
+        #expect(try TokenFile(path: secret.path).read(now: before).end == now)
         let empty = try Secret("\n")
         #expect(throws: TokenFile.Problem.self) { try TokenFile(path: empty.path).read(now: now) }
     }
