@@ -96,8 +96,10 @@ function signInForm() {
       field.focus();
     }
   };
-  const use = (key) => h("button", {type: "button", onclick: () => { field.value = key; field.form.requestSubmit(); }},
-    `Sign in as ${key.split(".")[0]}`);
+  const use = (key) => h("button", {type: "button", onclick: () => {
+    field.value = `${key}.demo-secret-${key}`;
+    field.form.requestSubmit();
+  }}, `Sign in as ${key}`);
   return h("section.card.sign-in",
     h("h1", {tabindex: "-1"}, "Sign in"),
     h("form", {onsubmit: submit},
@@ -106,8 +108,8 @@ function signInForm() {
         field),
       problem,
       h("div.buttons", h("button.primary", {type: "submit"}, "Sign in"))),
-    isDemo && h("div.demo", h("p", "This is a demo; its keys are public:"), h("div.buttons", use("demo-support.demo-secret-demo-support"),
-      use("demo-admin.demo-secret-demo-admin"), use("support-desk.demo-secret-support-desk"))));
+    isDemo && h("div.demo", h("p", "This is a demo; its keys are public:"), h("div.buttons",
+      ["demo-support", "demo-admin", "support-desk"].map(use))));
 }
 
 class Search extends HTMLElement {

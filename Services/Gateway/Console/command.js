@@ -4,15 +4,15 @@
 
 import { explain } from "./api.js";
 import { h, moment, value } from "./dom.js";
-import { details, rule } from "./story.js";
+import { details, missing, rule } from "./story.js";
 import { curlLine, elsewhere, explainLine } from "./shell.js";
 
 export async function commandPage(id, source, signal) {
-  const {decisions: found, silent = []} = await explain(id, source, 50, signal);
+  const {decisions: found, silent} = await explain(id, source, 50, signal);
   const decisions = found.filter(({commandId}) => commandId === id);
   return [
     h("div.title", h("p.quiet", "Command"), h("h1", {tabindex: "-1"}, value(id))),
-    silent.length > 0 && h("p.notice.bad", {role: "alert"}, `No answer from: ${silent.join(", ")}. What they know is missing here.`),
+    missing({silent}),
     decisions.length ? decisions.map(decided) : unknown(id),
     elsewhere(
       ["the command line", explainLine(id, source)],

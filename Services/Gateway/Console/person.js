@@ -5,7 +5,7 @@
 import { explain } from "./api.js";
 import { counted, duration, h, moment, table, value } from "./dom.js";
 import { graph, list, relations } from "./graph.js";
-import { rule } from "./story.js";
+import { missing, rule } from "./story.js";
 import { curlLine, elsewhere, explainLine } from "./shell.js";
 import { actAddress, mayAct } from "./act.js";
 
@@ -57,14 +57,6 @@ function chips(rows, id) {
     [users, "user"], [installs, "install"], [profiles, "profile"], [devices, "device"],
   ].filter(([all]) => all.length).map(([all, what]) => counted(all.length, what));
   return h("p.chips", h("span.quiet", "found by ", value(id)), texts.map((text) => h("span.chip", text)));
-}
-
-function missing({silent = [], leftOut = []}) {
-  return [
-    silent.length > 0 && h("p.notice.bad", {role: "alert"},
-      `No answer from: ${silent.join(", ")}. What they know is missing here.`),
-    leftOut.length > 0 && h("p.notice", "Not asked about, because there are too many: ", leftOut.map((one) => [value(one), " "])),
-  ];
 }
 
 /** What whoever helps people looks for first, each with what can be done. A further finding is a further function. */

@@ -77,6 +77,15 @@ function entry(decision) {
     h("details", h("summary", "Details"), details(decision)));
 }
 
+/** What an answer lacks. */
+export function missing({silent = [], leftOut = []}) {
+  return [
+    silent.length > 0 && h("p.notice.bad", {role: "alert"},
+      `No answer from: ${silent.join(", ")}. What they know is missing here.`),
+    leftOut.length > 0 && h("p.notice", "Not asked about, because there are too many: ", leftOut.map((one) => [value(one), " "])),
+  ];
+}
+
 /** Where the rule stands that decided. */
 export function rule(number) {
   if (!number) return null;

@@ -17,7 +17,7 @@ extension ConsoleFiles {
 <title>IdentityBus</title>
 <link rel="icon" href="data:,">
 <link rel="stylesheet" href="/console/console-cfbc0d7f95.css">
-<script type="module" src="/console/app-1401a3d34f.js"></script>
+<script type="module" src="/console/app-0f3cee6ec4.js"></script>
 </head>
 <body>
 <a class="skip" href="#main">Skip to the page</a>
@@ -277,16 +277,16 @@ export const explain = (id, source, limit = 200, signal) =>
 call("POST", "/admin/v1/people/resolve", {id, limit, ...(source ? {source} : {})}, {signal});
 """#),
         File(
-            name: "app-1401a3d34f.js", type: "text/javascript; charset=utf-8",
+            name: "app-0f3cee6ec4.js", type: "text/javascript; charset=utf-8",
             text: #"""
 import { holder, isDemo, may, signIn, signOut } from "./api-e4e06833e0.js";
 import { h, say, visible } from "./dom-39d5e33b29.js";
 import { actPage, actsPage } from "./act-65fbb8232b.js";
-import { commandPage } from "./command-ec2d15a424.js";
+import { commandPage } from "./command-05f8b48cb2.js";
 import { homePage } from "./home-fd7fd451ff.js";
 import { lettersPage } from "./letters-19b4a8f900.js";
 import { nowPage } from "./now-c8f2ebc3d0.js";
-import { personPage } from "./person-2c1c475467.js";
+import { personPage } from "./person-a82c252ab2.js";
 const main = document.getElementById("main");
 let leaving = new AbortController();
 const pages = {
@@ -363,8 +363,10 @@ problem.hidden = false;
 field.focus();
 }
 };
-const use = (key) => h("button", {type: "button", onclick: () => { field.value = key; field.form.requestSubmit(); }},
-`Sign in as ${key.split(".")[0]}`);
+const use = (key) => h("button", {type: "button", onclick: () => {
+field.value = `${key}.demo-secret-${key}`;
+field.form.requestSubmit();
+}}, `Sign in as ${key}`);
 return h("section.card.sign-in",
 h("h1", {tabindex: "-1"}, "Sign in"),
 h("form", {onsubmit: submit},
@@ -373,8 +375,8 @@ h("p.quiet", {id: "key-hint"}, "Key id and secret with a full stop between them.
 field),
 problem,
 h("div.buttons", h("button.primary", {type: "submit"}, "Sign in"))),
-isDemo && h("div.demo", h("p", "This is a demo; its keys are public:"), h("div.buttons", use("demo-support.demo-secret-demo-support"),
-use("demo-admin.demo-secret-demo-admin"), use("support-desk.demo-secret-support-desk"))));
+isDemo && h("div.demo", h("p", "This is a demo; its keys are public:"), h("div.buttons",
+["demo-support", "demo-admin", "support-desk"].map(use))));
 }
 class Search extends HTMLElement {
 #field;
@@ -400,18 +402,18 @@ addEventListener("hashchange", show);
 show();
 """#),
         File(
-            name: "command-ec2d15a424.js", type: "text/javascript; charset=utf-8",
+            name: "command-05f8b48cb2.js", type: "text/javascript; charset=utf-8",
             text: #"""
 import { explain } from "./api-e4e06833e0.js";
 import { h, moment, value } from "./dom-39d5e33b29.js";
-import { details, rule } from "./story-d79d536aa7.js";
+import { details, missing, rule } from "./story-f5b5e3a896.js";
 import { curlLine, elsewhere, explainLine } from "./shell-6e3ff6e31e.js";
 export async function commandPage(id, source, signal) {
-const {decisions: found, silent = []} = await explain(id, source, 50, signal);
+const {decisions: found, silent} = await explain(id, source, 50, signal);
 const decisions = found.filter(({commandId}) => commandId === id);
 return [
 h("div.title", h("p.quiet", "Command"), h("h1", {tabindex: "-1"}, value(id))),
-silent.length > 0 && h("p.notice.bad", {role: "alert"}, `No answer from: ${silent.join(", ")}. What they know is missing here.`),
+missing({silent}),
 decisions.length ? decisions.map(decided) : unknown(id),
 elsewhere(
 ["the command line", explainLine(id, source)],
@@ -933,12 +935,12 @@ Kafka, or not be allowed to: ", h("code", "identitybus doctor"), " tells."));
 customElements.define("ib-now", NowPage);
 """#),
         File(
-            name: "person-2c1c475467.js", type: "text/javascript; charset=utf-8",
+            name: "person-a82c252ab2.js", type: "text/javascript; charset=utf-8",
             text: #"""
 import { explain } from "./api-e4e06833e0.js";
 import { counted, duration, h, moment, table, value } from "./dom-39d5e33b29.js";
 import { graph, list, relations } from "./graph-1a57ba625a.js";
-import { rule } from "./story-d79d536aa7.js";
+import { missing, rule } from "./story-f5b5e3a896.js";
 import { curlLine, elsewhere, explainLine } from "./shell-6e3ff6e31e.js";
 import { actAddress, mayAct } from "./act-65fbb8232b.js";
 export async function personPage(id, signal) {
@@ -984,13 +986,6 @@ const texts = [
 [users, "user"], [installs, "install"], [profiles, "profile"], [devices, "device"],
 ].filter(([all]) => all.length).map(([all, what]) => counted(all.length, what));
 return h("p.chips", h("span.quiet", "found by ", value(id)), texts.map((text) => h("span.chip", text)));
-}
-function missing({silent = [], leftOut = []}) {
-return [
-silent.length > 0 && h("p.notice.bad", {role: "alert"},
-`No answer from: ${silent.join(", ")}. What they know is missing here.`),
-leftOut.length > 0 && h("p.notice", "Not asked about, because there are too many: ", leftOut.map((one) => [value(one), " "])),
-];
 }
 const finders = [
 ({profiles}) => profiles.flatMap((profile) => ["customerid", "email"].flatMap((type) => {
@@ -1136,7 +1131,7 @@ say("The browser does not allow it; select the line.");
 }
 """#),
         File(
-            name: "story-d79d536aa7.js", type: "text/javascript; charset=utf-8",
+            name: "story-f5b5e3a896.js", type: "text/javascript; charset=utf-8",
             text: #"""
 import { counted, duration, h, moment, value } from "./dom-39d5e33b29.js";
 const pause = 3600_000;
@@ -1197,6 +1192,13 @@ decision.authId && h("span.quiet", "key ", value(decision.authId)), rule(words.r
 words.outcome && h("p.outcome", words.outcome),
 h("ul.plain", words.lines.map((line) => h("li", line))),
 h("details", h("summary", "Details"), details(decision)));
+}
+export function missing({silent = [], leftOut = []}) {
+return [
+silent.length > 0 && h("p.notice.bad", {role: "alert"},
+`No answer from: ${silent.join(", ")}. What they know is missing here.`),
+leftOut.length > 0 && h("p.notice", "Not asked about, because there are too many: ", leftOut.map((one) => [value(one), " "])),
+];
 }
 export function rule(number) {
 if (!number) return null;
