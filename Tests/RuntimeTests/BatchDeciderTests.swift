@@ -81,8 +81,18 @@ import WireJSON
         try store.database.transaction { try DecisionTimes.keep([row], in: $0) }
     }
 
-    private func noted(_ record: KafkaRecord) -> String {
-        MessageWriter.noted(record.topicPartition, record.offset, .init(cluster: "cluster", incarnation: 7))
+    private func noted(_ record: KafkaRecord) -> String { noted(record, in: 7) }
+
+    private func noted(_ record: KafkaRecord, in incarnation: Int64) -> String {
+        MessageWriter.noted(record.topicPartition, record.offset, .init(cluster: "cluster", incarnation: incarnation))
+    }
+
+    /// A store that is new does not know how often the topic was made anew while the notes were made.
+    @Test(arguments: Int64(0)..<4) func aNoteIsFoundWhateverTheStoreKnows(_ incarnation: Int64) throws {
+        let record = try put("a", id: "c1", offset: 0)
+        let row = DecisionTimes.Row(message: noted(record, in: incarnation), decidedAt: 500, rejection: "")
+        try store.database.transaction { try DecisionTimes.keep([row], in: $0) }
+        #expect(try decide([record], pastEnd: Timestamp(milliseconds: 1000)).map(\.outcome) == [.rejected])
     }
 
     /// Two commands had one id, and the one that stands first in the log came second once: it was refused, and is again.
@@ -136,6 +146,16 @@ import WireJSON
         }
         let told = try decide(again).flatMap { try $0.notes() }
         #expect(told.map(\.data) == [DecisionsNoted(refused: [again[0], again[2]].map(noted))])
+    }
+
+    /// An event tells when it was decided, and not that it was refused.
+    @Test(arguments: [("identity.replies.v1", false), ("identity.replies.of-nobody", true)])
+    func whatIsRefusedWithAnEventAndPerhapsNotToldIsNoted(_ topic: String, _ isNoted: Bool) throws {
+        let record = try put("refuse", id: "c1", offset: 0) { $0.replyTo = topic }
+        let entries = try decide([record])
+        #expect(entries[0].messages.contains { $0.role == .event })
+        let notes = try entries.flatMap { try $0.notes() }
+        #expect(notes.map(\.data) == (isNoted ? [DecisionsNoted(refused: [noted(record)])] : []))
     }
 
     /// Whatever for. What a replay refuses by the apps file of now, the next one may allow again.

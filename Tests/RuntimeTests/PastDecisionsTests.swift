@@ -110,6 +110,9 @@ import WireJSON
         var noted = Fixture.attributes(DecisionsNoted.type, id: "n1")
         noted.time = Timestamp(milliseconds: 7).rfc3339
         try send(noted, ["decisions": ["x", "y"], "repeated": ["r1"], "refused": ["r2"]], to: Self.topic)
+        // On topics of replies others may write too.
+        noted.id = "n2"
+        try send(noted, ["decisions": ["z"], "refused": ["r1"]], to: Self.replies[0])
         try prepare()
         #expect(
             try kept == [
