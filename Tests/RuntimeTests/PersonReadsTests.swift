@@ -119,10 +119,13 @@ import WireJSON
         #expect(Set((first + again).map { "\($0["subject"] ?? "")" }).count == 2)
     }
 
-    /// A dry run tells about somebody, whatever it tries, and leaves nothing else; one of a service comes of one of those.
+    /// A dry run tells about somebody, whatever it tries, and leaves nothing else; one of a service comes of one of those. Who
+    /// it is about stands in the data, whatever `subject` says.
     @Test func whoTriesACommandIsNoted() throws {
         func tried(_ id: String, by key: String, _ offset: Int64) throws -> KafkaRecord {
-            try ask("anna", Told.type, id: id, by: key, offset: offset) { ($0.dryRun, $0.subject) = ("true", "anna") }
+            try ask("anna", Told.type, id: id, by: key, offset: offset) {
+                ($0.dryRun, $0.subject) = ("true", "innocent")
+            }
         }
         let lines = try noted([try tried("c1", by: "demo-backend", 0), try tried("c2", by: "internal", 1)])
         #expect(lines.map { $0["ref"] } == ["c1"] && lines[0]["outcome"] == "dry-run")

@@ -36,6 +36,7 @@ public struct DetachIdentities: RepairCommand {
     }
 
     public var partitionSubject: String { mpid.description }
+    public var subject: (kind: String, name: String) { ("mpid", partitionSubject) }
 
     public func validate() throws(Rejection) {
         guard (1...Self.mostIdentities).contains(identities.count) else {
@@ -74,6 +75,7 @@ public struct AllowMerge: RepairCommand {
     }
 
     public var partitionSubject: String { mpid.description }
+    public var subject: (kind: String, name: String) { ("mpid", partitionSubject) }
 
     public func validate() throws(Rejection) {
         guard (otherMPID == nil) != (identity == nil) else {

@@ -60,8 +60,11 @@ public struct EraseProfile: CommandMessage {
         try container.encodeIfPresent(persons, forKey: .persons)
     }
 
-    public var partitionSubject: String {
-        mpid?.description ?? identities.min { $0.key < $1.key }?.value ?? ""
+    public var partitionSubject: String { subject.name }
+
+    public var subject: (kind: String, name: String) {
+        if let mpid { return ("mpid", mpid.description) }
+        return identities.min { $0.key < $1.key }.map { ($0.key, $0.value) } ?? ("", "")
     }
 
     public func validate() throws(Rejection) {

@@ -160,6 +160,7 @@ public struct EraseUser: CommandMessage {
     public init(userId: UserID) { self.userId = userId }
 
     public var partitionSubject: String { userId.text }
+    public var subject: (kind: String, name: String) { ("userId", userId.text) }
 
     public func validate() throws(Rejection) { try Validation.id(userId, "userId") }
 }

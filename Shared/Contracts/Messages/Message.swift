@@ -16,6 +16,9 @@ public protocol CommandMessage: Message {
     static var orScope: Scope? { get }
     /// The thing the command is about: the second half of the Kafka key.
     var partitionSubject: String { get }
+    /// Whom it is about, as it says it: the kind of name, and the name, such as `externalId` and `ada`. For the log of who
+    /// reads about people, to whom questions, dry runs and repairs are told; others need not say the kind.
+    var subject: (kind: String, name: String) { get }
     /// Checks what the types cannot say.
     /// - Throws: `Rejection` with `INVALID_REQUEST` and the member that is wrong.
     func validate() throws(Rejection)
@@ -23,13 +26,11 @@ public protocol CommandMessage: Message {
 
 extension CommandMessage {
     public static var orScope: Scope? { nil }
+    public var subject: (kind: String, name: String) { ("subject", partitionSubject) }
 }
 
 /// A question about a person. Whoever answers it notes who has asked (docs/operations.md "Who reads about people").
-public protocol PersonQuery: CommandMessage {
-    /// Whom it is about, as it says it: the kind of name, and the name, such as `externalId` and `ada`.
-    var subject: (kind: String, name: String) { get }
-}
+public protocol PersonQuery: CommandMessage {}
 
 /// An event's data: something that happened and is now a fact.
 public protocol EventMessage: Message {

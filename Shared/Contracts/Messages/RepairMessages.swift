@@ -134,6 +134,7 @@ public struct MakeInstallActive: RepairCommand {
     }
 
     public var partitionSubject: String { installId.text }
+    public var subject: (kind: String, name: String) { ("installId", installId.text) }
 
     public func validate() throws(Rejection) {
         try Validation.id(installId, "installId")
@@ -156,6 +157,7 @@ public struct UnlinkUser: RepairCommand {
     }
 
     public var partitionSubject: String { userId.text }
+    public var subject: (kind: String, name: String) { ("userId", userId.text) }
 
     public func validate() throws(Rejection) {
         try Validation.id(userId, "userId")
@@ -184,6 +186,10 @@ public struct ChangeExternalID: RepairCommand {
     }
 
     public var partitionSubject: String { newExternalId.text }
+
+    public var subject: (kind: String, name: String) {
+        userId.map { ("userId", $0.text) } ?? ("externalId", externalId?.text ?? "")
+    }
 
     public func validate() throws(Rejection) {
         guard (userId == nil) != (externalId == nil) else {

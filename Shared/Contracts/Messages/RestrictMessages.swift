@@ -20,7 +20,12 @@ public struct RestrictProfile: RepairCommand {
         self.reason = reason
     }
 
-    public var partitionSubject: String { mpid?.description ?? identity?.value ?? "" }
+    public var partitionSubject: String { subject.name }
+
+    public var subject: (kind: String, name: String) {
+        if let mpid { return ("mpid", mpid.description) }
+        return (identity?.type ?? "", identity?.value ?? "")
+    }
 
     public func validate() throws(Rejection) {
         guard (mpid == nil) != (identity == nil) else {

@@ -42,13 +42,18 @@ final class AcceptedCommand<Command: Sendable>: Sendable {
     let isTooOldToTell: Bool
     /// The command, or why it is rejected whatever the state.
     let body: Result<Command, Rejection>
-    /// About whom it asks, for the log; `nil` when it does not, or is rejected.
-    let asksAbout: PersonAsked?
+    /// Whom a question is about, and what is tried or done by hand, for the log; `nil` of others, and when it is rejected. Not
+    /// the event's `subject`: whoever asks chooses that.
+    let isAbout: PersonAsked?
+    let isQuestion: Bool
+    /// About whom it asks.
+    var asksAbout: PersonAsked? { isQuestion ? isAbout : nil }
 
     init(
         record: KafkaRecord, attributes: EventAttributes, digest: [UInt8], app: AppSettings, principal: Principal,
         source: InputSource, answers: CommandID?, triedFor: DryRunAnswer?, isTooOldToTell: Bool,
-        body: Result<Command, Rejection>, asksAbout: PersonAsked?
+        body: Result<Command, Rejection>, isAbout: PersonAsked?,
+        isQuestion: Bool
     ) {
         self.record = record
         self.attributes = attributes
@@ -63,7 +68,8 @@ final class AcceptedCommand<Command: Sendable>: Sendable {
         self.triedFor = triedFor
         self.isTooOldToTell = isTooOldToTell
         self.body = body
-        self.asksAbout = asksAbout
+        self.isAbout = isAbout
+        self.isQuestion = isQuestion
     }
 
     /// False for events and replies that the service subscribes to: nobody waits for an answer to them.
@@ -255,12 +261,14 @@ struct InboundReader<Service: CommandService> {
         _ principal: Principal, _ isTooOldToTell: Bool, _ source: InputSource
     ) -> AcceptedCommand<Command> {
         let body = body(event, input)
+        let isTold = input.isQuestion || event.attributes.isDryRun || event.attributes.authID != nil
+        let ask = isTold && (try? body.get()) != nil ? input.isAbout : nil
         return AcceptedCommand(
             record: record, attributes: event.attributes,
             digest: CommandDigest.bytes(type: event.attributes.type, data: event.data), app: app, principal: principal,
             source: source, answers: answers(event), triedFor: triedFor(event),
             isTooOldToTell: isTooOldToTell, body: body,
-            asksAbout: input.asksAbout.flatMap { ask in (try? body.get()).flatMap { _ in ask(event.data) } })
+            isAbout: ask?(event.data), isQuestion: input.isQuestion)
     }
 
     /// The forward that is settled by this message: by a reply that is the last one.

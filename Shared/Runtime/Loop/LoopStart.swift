@@ -81,7 +81,7 @@ package struct LoopStart {
             return nil
         }
         tell(Service.self, configuration, database, watch, logger)
-        let questions = Set(Service.inputs.filter { $0.asksAbout != nil }.map(\.type))
+        let questions = Set(Service.inputs.filter(\.isQuestion).map(\.type))
         let past = PastDecisions(
             service: Service.name, questions: questions, configuration: configuration,
             authenticator: configuration.authenticator(for: apps.apps), database: database, health: health,

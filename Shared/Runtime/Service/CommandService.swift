@@ -140,18 +140,20 @@ public struct Input<Command: Sendable>: Sendable {
     public let command: CommandType?
     /// - Throws: `Rejection`, or a decoding error that the runtime turns into `INVALID_REQUEST`.
     public let read: @Sendable (JSONView) throws -> Command
-    /// About whom a command asks; `nil` for those that ask about nobody.
-    let asksAbout: (@Sendable (JSONView) -> PersonAsked?)?
+    /// Whom a command is about, and whether it asks about that person (``PersonQuery``); `nil` for events and replies.
+    let isAbout: (@Sendable (JSONView) -> PersonAsked?)?
+    let isQuestion: Bool
 
     private init(
         _ type: String, _ source: InputSource, command: CommandType? = nil,
-        asksAbout: (@Sendable (JSONView) -> PersonAsked?)? = nil,
+        isAbout: (@Sendable (JSONView) -> PersonAsked?)? = nil, isQuestion: Bool = false,
         _ read: @escaping @Sendable (JSONView) throws -> Command
     ) {
         self.type = type
         self.source = source
         self.command = command
-        self.asksAbout = asksAbout
+        self.isAbout = isAbout
+        self.isQuestion = isQuestion
         self.read = read
     }
 
@@ -159,13 +161,13 @@ public struct Input<Command: Sendable>: Sendable {
     public static func command<Message: CommandMessage>(
         _: Message.Type, _ command: @escaping @Sendable (Message) -> Command
     ) -> Input {
-        let isByHand = Message.self is any CommandByHand.Type
         return Input(
-            Message.type, .commands, command: CommandType(Message.self), asksAbout: PersonAsked.reader(Message.self)
+            Message.type, .commands, command: CommandType(Message.self), isAbout: PersonAsked.reader(Message.self),
+            isQuestion: Message.self is any PersonQuery.Type
         ) { data in
             let message = try WireJSONDecoder().decode(Message.self, from: data)
             try message.validate()
-            if isByHand { try checkMembers(of: data, message) }
+            if Message.self is any CommandByHand.Type { try checkMembers(of: data, message) }
             return command(message)
         }
     }

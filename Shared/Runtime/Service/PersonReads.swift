@@ -7,20 +7,16 @@ import Metrics
 import Storage
 import WireJSON
 
-/// About whom a command asks (``PersonQuery``), as it says it.
+/// Whom a command is about (``CommandMessage/subject``), as its data says it.
 struct PersonAsked: Sendable, Hashable {
     var kind: String
     var name: String
 
-    /// - Returns: `nil` for commands that are no questions about people.
-    static func reader<Message: CommandMessage>(_: Message.Type) -> (@Sendable (JSONView) -> PersonAsked?)? {
-        guard let query = Message.self as? any PersonQuery.Type else { return nil }
-        return { data in read(query, data) }
-    }
-
-    private static func read<Query: PersonQuery>(_: Query.Type, _ data: JSONView) -> PersonAsked? {
-        guard let query = try? WireJSONDecoder().decode(Query.self, from: data) else { return nil }
-        return PersonAsked(kind: query.subject.kind, name: query.subject.name)
+    static func reader<Message: CommandMessage>(_: Message.Type) -> @Sendable (JSONView) -> PersonAsked? {
+        { data in
+            guard let command = try? WireJSONDecoder().decode(Message.self, from: data) else { return nil }
+            return PersonAsked(kind: command.subject.kind, name: command.subject.name)
+        }
     }
 
     /// The same for the same name in the same app, and nothing that the name can be guessed from without the store's salt:
@@ -77,7 +73,7 @@ extension AcceptedCommand {
     /// so already.
     fileprivate func learns(_ entry: Entry) -> PersonAsked? {
         guard !entry.messages.contains(where: { $0.role == .event }) else { return nil }
-        return PersonAsked(kind: "subject", name: attributes.subject ?? "")
+        return isAbout
     }
 }
 
