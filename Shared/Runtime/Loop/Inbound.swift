@@ -42,8 +42,8 @@ final class AcceptedCommand<Command: Sendable>: Sendable {
     let isTooOldToTell: Bool
     /// The command, or why it is rejected whatever the state.
     let body: Result<Command, Rejection>
-    /// Whom a question is about, and what is tried or done by hand, for the log; `nil` of others, and when it is rejected. Not
-    /// the event's `subject`: whoever asks chooses that.
+    /// Whom a question is about, and what is tried or done by hand, for the log; `nil` of others, of lists, which are about
+    /// nobody alone, and when it is rejected. Not the event's `subject`: whoever asks chooses that.
     let isAbout: PersonAsked?
     let isQuestion: Bool
     /// About whom it asks.
@@ -261,8 +261,9 @@ struct InboundReader<Service: CommandService> {
         _ principal: Principal, _ isTooOldToTell: Bool, _ source: InputSource
     ) -> AcceptedCommand<Command> {
         let body = body(event, input)
-        let isTold = input.isQuestion || event.attributes.isDryRun || event.attributes.authID != nil
-        let ask = isTold && (try? body.get()) != nil ? input.isAbout : nil
+        let isByHand = event.attributes.isDryRun || event.attributes.authID != nil
+        let isOfAPerson = input.isQuestion || isByHand && !ImportList.types.contains(input.type)
+        let ask = isOfAPerson && (try? body.get()) != nil ? input.isAbout : nil
         return AcceptedCommand(
             record: record, attributes: event.attributes,
             digest: CommandDigest.bytes(type: event.attributes.type, data: event.data), app: app, principal: principal,

@@ -152,8 +152,7 @@ public struct Input<Command: Sendable>: Sendable {
         self.type = type
         self.source = source
         self.command = command
-        self.isAbout = isAbout
-        self.isQuestion = isQuestion
+        (self.isAbout, self.isQuestion) = (isAbout, isQuestion)
         self.read = read
     }
 
@@ -161,13 +160,14 @@ public struct Input<Command: Sendable>: Sendable {
     public static func command<Message: CommandMessage>(
         _: Message.Type, _ command: @escaping @Sendable (Message) -> Command
     ) -> Input {
+        let isByHand = Message.self is any CommandByHand.Type
         return Input(
             Message.type, .commands, command: CommandType(Message.self), isAbout: PersonAsked.reader(Message.self),
             isQuestion: Message.self is any PersonQuery.Type
         ) { data in
             let message = try WireJSONDecoder().decode(Message.self, from: data)
             try message.validate()
-            if Message.self is any CommandByHand.Type { try checkMembers(of: data, message) }
+            if isByHand { try checkMembers(of: data, message) }
             return command(message)
         }
     }

@@ -36,9 +36,9 @@ struct PersonReads {
     /// - Parameter entries: what the batch came to.
     func note<Command: Sendable>(_ batch: [Inbound<Command>], _ entries: [Entry], _ secrets: DerivedSecrets) {
         for inbound in batch {
-            guard let command = inbound.accepted, command.asksAbout != nil || command.isOfAPerson,
+            guard let command = inbound.accepted, let asked = command.isAbout,
                 let entry = entries.first(where: { $0.isOf(command.record) }), entry.tells,
-                let asked = command.asksAbout ?? command.learns(entry)
+                command.isQuestion || command.learns(entry)
             else { continue }
             note(command, asked, entry, secrets)
         }
@@ -63,17 +63,10 @@ struct PersonReads {
 }
 
 extension AcceptedCommand {
-    /// Whether somebody outside tries it, or does it by hand. A list of people is about nobody alone.
-    fileprivate var isOfAPerson: Bool {
-        principal.kind != .service && (isDryRun || attributes.authID != nil)
-            && !ImportList.types.contains(attributes.type)
-    }
-
-    /// About whom the answer tells although nothing is changed, so that no event says who has asked: a dry run, and what is
-    /// so already.
-    fileprivate func learns(_ entry: Entry) -> PersonAsked? {
-        guard !entry.messages.contains(where: { $0.role == .event }) else { return nil }
-        return isAbout
+    /// Whether somebody outside learns about the person although nothing is changed, so that no event says who has asked: by a
+    /// dry run, or by hand, of what is so already.
+    fileprivate func learns(_ entry: Entry) -> Bool {
+        principal.kind != .service && !entry.messages.contains { $0.role == .event }
     }
 }
 
