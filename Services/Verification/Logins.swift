@@ -170,6 +170,12 @@ extension VerificationDecider {
 
     static let erased = Rejection(.profileErased, "The user was erased while the login was on its way.")
 
+    /// It may have had a token, which nobody looked at.
+    static let overtaken = Rejection(
+        .authTokenNotProvided,
+        "The app began to verify its users while the login was on its way; log in again with a user authentication token."
+    )
+
     /// The sync service has done it.
     private func finish(
         _ saga: LoginSaga, _ user: SyncAnswer.Found, _ kept: inout Session?, _ decision: inout Decision
@@ -201,7 +207,7 @@ extension VerificationDecider {
                 (result.state, result.mayFileIssues, result.keyId) = (.unverified, settings.mode != .enforce, nil)
                 standing = result.mayFileIssues ? Standing(.unverified) : nil
                 if !result.mayFileIssues {
-                    refusal = Rejection(reason == .verificationRequired ? .authTokenNotProvided : .invalidAuthToken)
+                    refusal = reason == .verificationRequired ? Self.overtaken : Rejection(.invalidAuthToken)
                 }
             }
             if !isLate {

@@ -390,10 +390,18 @@ def moved(
     apps.write(gateway_deployment.apps_file, all_apps("enforce"))
     for before in found.values():
         waits_for(before.world, 403)
+        # The services read the file each at its own time.
+        until(lambda world=before.world: refuses_without_token(world), 40, "verification enforces")
     yield found
     for before in found.values():
         for page in before.world.pages:
             page.close()
+
+
+def refuses_without_token(world: World) -> bool:
+    """Whether a login without a token is refused."""
+    body = {"deviceId": fresh("device"), "userId": fresh("probe")}
+    return world.client.post("/v1/verification/login", body, f"{world.app}-sdk").status == 401
 
 
 def waits_for(world: World, status: int) -> None:

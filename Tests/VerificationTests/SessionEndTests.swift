@@ -135,12 +135,17 @@ import Testing
         #expect(world.review("e").told == expected)
     }
 
+    /// With a token, which nobody looks at in `off`: so the message does not say that none was given.
     @Test func theModeChangesOnTheWay() {
         var world = World(Fixture.settings(.off))
-        let anna = world.login("anna")
+        let anna = world.vouched("anna")
         world.settings = Fixture.settings(.enforce)
         let late = world.answer(anna, mpid: 1)
         #expect(late.settled == ["rejected AuthTokenNotProvided"])
+        let said = late.settlements.compactMap {
+            if case .rejected(let refusal) = $0.outcome { refusal.message } else { nil }
+        }
+        #expect(said == [VerificationDecider.overtaken.message])
         #expect(late.told == ["session login unverified! 1"])
     }
 
