@@ -322,6 +322,17 @@ struct Draft: IdentityIndex {
         return changed.filter(\.isRestricted) + changed.filter { !$0.isRestricted }
     }
 
+    /// S142.
+    private var linkedUsers: [LinkedUserChanged] {
+        profiles.values.sorted { $0.mpid < $1.mpid }.compactMap { profile in
+            let (before, after) = (state.profile(app, profile.mpid)?.mark, settled(profile))
+            guard !after.isErased, before?.userID != after.mark?.userID else { return nil }
+            return LinkedUserChanged(
+                mpid: after.mpid, cause: cause, previousUserId: before?.userID, userId: after.mark?.userID,
+                identities: after.identities)
+        }
+    }
+
     private var events: [any EventMessage] {
         var events: [any EventMessage] = []
         for created in created {
@@ -340,6 +351,6 @@ struct Draft: IdentityIndex {
         for orphan in orphans {
             events.append(ProfileOrphaned(mpid: orphan.mpid, cause: cause, takenBy: orphan.takenBy))
         }
-        return events + warnings + restrictions + told
+        return events + warnings + linkedUsers + restrictions + told
     }
 }

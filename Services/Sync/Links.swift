@@ -179,6 +179,12 @@ extension Draft {
             remove([held], from: profile.mpid, .taken, takenBy: mpid)
         }
         leaveNameless(profile.mpid, takenBy: mpid)
+        if !isApart {
+            tell(
+                ProfileJoined(
+                    sourceMPID: profile.mpid, destinationMPID: mpid, cause: cause,
+                    identities: self.profile(profile.mpid)?.identities ?? []))
+        }
     }
 
     /// Who had these before the profile's user had them is found by them still (S123).

@@ -130,6 +130,11 @@ package struct EventWords {
         case "profile-orphaned":
             return "profile \(says("mpid")) has no identity left" + with("takenBy", ": profile ", " has it")
                 + ", and nobody finds it any more"
+        case "linked-user-changed":
+            return "profile \(says("mpid")) is \(whose)\(otherIdentities)"
+        case "profile-joined":
+            return "profile \(says("sourceMPID")) counts as the same person as \(says("destinationMPID")), who has its"
+                + " customer id now, and would be erased with it\(otherIdentities)"
         case "aliased":
             return "profile \(says("sourceMPID")) was aliased: it is profile \(says("destinationMPID")) from now on"
         case "alias-dropped":
@@ -140,6 +145,20 @@ package struct EventWords {
             return "device \(says("deviceId")) has no profile any more: \(says("mpid")) is erased"
         default: return nil
         }
+    }
+
+    /// Which user of the link service it is.
+    private var whose: String {
+        guard let user = text("userId") else { return "no longer that of user \(says("previousUserId"))" }
+        return "that of user \(user)" + with("previousUserId", ", and no longer that of user ")
+    }
+
+    /// What goes along with the customer id.
+    private var otherIdentities: String {
+        let others = (data["identities"]?.arrayValue ?? []).filter {
+            $0["type"]?.stringValue != IdentityType.customerID.rawValue
+        }
+        return others.isEmpty ? "" : "; it has \(others.map(Self.words).joined(separator: ", "))"
     }
 
     private var identitiesChanged: String {

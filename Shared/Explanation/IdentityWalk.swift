@@ -229,14 +229,17 @@ package struct IdentityWalk {
     }
 
     private static func namesAnybody(_ event: Fact.Told) -> Bool {
-        ["mpid", "previousMPID", "sourceMPID", "destinationMPID", "takenBy", "userId", "externalId"].contains {
+        (whom + ["sourceMPID", "destinationMPID", "takenBy", "externalId"]).contains {
             event.data[$0].map { $0 != .null } ?? false
         }
     }
 
+    /// Whom an event is about, or was until then.
+    private static let whom = ["mpid", "previousMPID", "userId", "previousUserId"]
+
     /// Whether an event is about one of these people or profiles, or was until then.
     private static func names(_ own: Set<String>, _ event: Fact.Told) -> Bool {
-        ["mpid", "previousMPID", "userId"].contains { event.data[$0]?.stringValue.map(own.contains) == true }
+        whom.contains { event.data[$0]?.stringValue.map(own.contains) == true }
     }
 
     /// The device or the install where an event has one of these people or profiles, or who was erased.

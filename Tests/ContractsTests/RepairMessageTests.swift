@@ -39,6 +39,16 @@ extension GoldenTests {
         message(
             "event-sync-user-restriction-changed",
             UserRestrictionChanged(userId: "u1", mpid: .max, isRestricted: true, changedAt: moment)),
+        message(
+            "event-sync-linked-user-changed",
+            LinkedUserChanged(
+                mpid: .max, cause: .link, previousUserId: "u1", userId: "u2",
+                identities: [Identity(.customerID, "c1")])),
+        message(
+            "event-sync-profile-joined",
+            ProfileJoined(
+                sourceMPID: MPID(7) ?? .max, destinationMPID: .max, cause: .link,
+                identities: [Identity(.email, "a@b.c")])),
         reply(
             "reply-sync-restrict-succeeded",
             Reply(

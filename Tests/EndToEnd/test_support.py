@@ -179,11 +179,20 @@ def test_the_install_that_support_names_is_the_active_one(bus: Bus) -> None:
     assert not result(bus.ask(c.get(person.phone, APP).but(signer="helped-sdk")))["isRemoteEnabled"]
 
 
+def tried_events(reply: dict[str, Any], kind: str) -> list[dict[str, Any]]:
+    """What a dry run says would be told."""
+    return [event["data"] for event in reply["events"] if event["type"] == f"identity.{kind}.v1"]
+
+
 def test_a_repair_that_is_only_tried_changes_nothing(bus: Bus) -> None:
     person = Person(bus)
+    profile = until(person.profile, 30, "the profile that the link makes")
     tried = repair("link.unlink-user", person.user, userId=person.user).but(attributes={"dryrun": "true"})
     reply = bus.ask(tried)
     assert reply["dryRun"] and "externalId" not in result(reply)
+    assert tried_events(reply, "sync.linked-user-changed") == [{
+        "mpid": profile["mpid"], "cause": "link", "previousUserId": person.user,
+        "identities": [{"type": "customerid", "value": person.external_id}]}]
     read = result(bus.ask(support("link.get-user", person.user, userId=person.user)))
     assert read["externalId"] == person.external_id
 
@@ -193,13 +202,18 @@ def test_whom_a_change_takes_a_customer_id_from_is_told_before(bus: Bus) -> None
     person, new = Person(bus), fresh("new")
     until(person.profile, 30, "the profile that the link makes")
     before = person.profile()
-    other = result(bus.ask(c.sync("login", fresh("device"), {"customerid": new}, APP).but(signer="helped-sdk")))["mpid"]
+    mail = f"{new}@x.io"
+    login = c.sync("login", fresh("device"), {"customerid": new, "email": mail}, APP).but(signer="helped-sdk")
+    other = result(bus.ask(login))["mpid"]
     asked = repair("link.change-external-id", new, externalId=person.external_id, newExternalId=new)
     reply = bus.ask(asked.but(attributes={"dryrun": "true"}))
     assert reply["status"] == "succeeded" and reply["dryRun"]
-    tried = [event["data"] for event in reply["events"] if event["type"] == "identity.sync.identities-changed.v1"]
-    taken = [event for event in tried if event["mpid"] == other]
+    taken = [event for event in tried_events(reply, "sync.identities-changed") if event["mpid"] == other]
     assert [identity["value"] for event in taken for identity in event["removed"]] == [new], reply
+    # Whose e-mail that is goes with the person's erasure from then on.
+    assert before and tried_events(reply, "sync.profile-joined") == [{
+        "sourceMPID": other, "destinationMPID": before["mpid"], "cause": "link",
+        "identities": [{"type": "email", "value": mail}]}]
     assert person.profile() == before and person.profile(new)["mpid"] == other, "nothing is done"
     result(bus.ask(repair("link.change-external-id", new, externalId=person.external_id, newExternalId=new)))
     after = until(lambda: (found := person.profile(new)) and found["mpid"] != other and found, 30, "the change")

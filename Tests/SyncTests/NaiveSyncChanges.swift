@@ -248,6 +248,7 @@ extension NaiveSyncModel {
         if !areApart(rival.mpid, mine.mpid) {
             pairs.append(Pair(alias: nil, of: [rival.mpid, mine.mpid]))
             origins[mine.mpid, default: []].append(rival.mpid)
+            deeds.joined.append((rival.mpid, mine.mpid))
         }
         if rival.user != user { deeds.kept.insert(rival.mpid) }
         strip(rival.mpid, heir: mine.mpid)

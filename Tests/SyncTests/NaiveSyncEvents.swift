@@ -22,6 +22,8 @@ extension NaiveSyncModel {
         var emptied: [(mpid: MPID, heir: MPID?)] = []
         var warnings: [ValueTooCommon] = []
         var alias: (any EventMessage)?
+        /// Two who were known, of whom support says that they are one.
+        var joined: [(source: MPID, heir: MPID)] = []
         /// Aliases that waited for somebody who was erased.
         var dropped: [AliasDropped] = []
         /// What the other services are asked to erase.
@@ -90,11 +92,26 @@ extension NaiveSyncModel {
             told.append(ProfileOrphaned(mpid: mpid, cause: cause, takenBy: heir))
         }
         told += deeds.warnings
+        told += masters(since: before, cause) as [any EventMessage]
         told += freezes(since: before) as [any EventMessage]
         told += deeds.dropped as [any EventMessage]
         if let repair = deeds.repair { told.append(repair) }
+        told += deeds.joined.map { source, heir in
+            ProfileJoined(
+                sourceMPID: source, destinationMPID: heir, cause: cause, identities: person(source)?.ids ?? [])
+        }
         told += erased(since: before, cause)
         return told + devices(since: before, by: command, cause, rule)
+    }
+
+    /// Whose users they are: for whom that is another answer than it was, or who has come to be.
+    private func masters(since before: NaiveSyncModel, _ cause: SyncCause) -> [LinkedUserChanged] {
+        people.filter { !$0.isErased }.sorted { $0.mpid < $1.mpid }.compactMap { person in
+            let was = before.person(person.mpid).flatMap(\.user)
+            if was == person.user { return nil }
+            return LinkedUserChanged(
+                mpid: person.mpid, cause: cause, previousUserId: was, userId: person.user, identities: person.ids)
+        }
     }
 
     private func erased(since before: NaiveSyncModel, _ cause: SyncCause) -> [ProfileErased] {

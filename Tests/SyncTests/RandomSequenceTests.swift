@@ -79,6 +79,7 @@ import Testing
         static let events: [any EventMessage.Type] = [
             ProfileCreated.self, CurrentUserChanged.self, IdentitiesChanged.self, ProfileOrphaned.self, Aliased.self,
             AliasDropped.self, ProfileErased.self, CurrentUserErased.self, ValueTooCommon.self,
+            LinkedUserChanged.self, ProfileJoined.self,
         ]
 
         /// Two devices without anybody, an alias and a login are too many for chance: `ErasedProfilesTests` reaches S114.

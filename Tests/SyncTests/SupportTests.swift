@@ -107,6 +107,42 @@ import WireJSON
         #expect(world.profile(mpid)?.mark?.userID == "user-2")
     }
 
+    /// S142: what support pairs is told with what comes along, so that a dry run shows it.
+    @Test func whatSupportPairsIsTold() throws {
+        let world = world()
+        let utes = try #require(world.login(["customerid": "ute", "email": "ute@x.io"])?.mpid)
+        let uwes = try #require(world.login(["customerid": "uwe", "email": "uwe@x.io"], on: "d2")?.mpid)
+        let linkedAt = world.now
+        let named = { (profile: MPID, before: UserID?, user: UserID?, identities: [Identity]) in
+            AnyHashable(
+                LinkedUserChanged(
+                    mpid: profile, cause: .link, previousUserId: before, userId: user, identities: identities))
+        }
+        let ofUwe = [Identity(.customerID, "uwe"), Identity(.email, "uwe@x.io")]
+        world.run(link("user-1", "ute", at: linkedAt))
+        world.run(link("user-2", "uwe", at: linkedAt))
+        #expect(world.events == [named(uwes, nil, "user-2", ofUwe)])
+        // Nothing changes for whoever it is already.
+        world.run(link("user-2", "uwe", at: linkedAt + 1))
+        #expect(world.events.isEmpty)
+        world.run(
+            .unlinked(
+                ExternalIDRemoved(
+                    userId: "user-2", externalId: "uwe", unlinkedAt: Timestamp(milliseconds: linkedAt + 2),
+                    author: "kim",
+                    reason: "wrong")))
+        #expect(world.events == [named(uwes, "user-2", nil, ofUwe)])
+        world.run(rename("user-1", "ute", to: "uwe", at: linkedAt + 3))
+        let joined = ProfileJoined(
+            sourceMPID: uwes, destinationMPID: utes, cause: .link, identities: [Identity(.email, "uwe@x.io")])
+        #expect(world.events.contains(AnyHashable(joined)))
+        #expect(world.profile(uwes)?.aliasedInto == [utes])
+        // A name that nobody has any more marks whoever has the next one.
+        world.run(rename("user-2", nil, to: "ulf", at: linkedAt + 4))
+        let made = try #require(world.events.compactMap { $0.base as? LinkedUserChanged }.first)
+        #expect(made.userId == "user-2" && ![utes, uwes].contains(made.mpid))
+    }
+
     // MARK: Erasing whom support put right
 
     /// S121: a link by mistake that support took back, whether that was read before the erasure or not.

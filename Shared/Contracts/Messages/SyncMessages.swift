@@ -291,6 +291,50 @@ public struct ProfileOrphaned: EventMessage {
     public var subject: String { mpid.description }
 }
 
+/// The profile is a user's of the link service from now on, or another user's, or nobody's (S142). An erasure tells it by
+/// `sync.profile-erased` instead.
+public struct LinkedUserChanged: EventMessage {
+    public static let type = "identity.sync.linked-user-changed.v1"
+    public var mpid: MPID
+    public var cause: SyncCause
+    public var previousUserId: UserID?
+    public var userId: UserID?
+    /// All that the profile has: these come along with it.
+    public var identities: [Identity]
+
+    public init(
+        mpid: MPID, cause: SyncCause, previousUserId: UserID?, userId: UserID?, identities: [Identity]
+    ) {
+        self.mpid = mpid
+        self.cause = cause
+        self.previousUserId = previousUserId
+        self.userId = userId
+        self.identities = identities
+    }
+
+    public var subject: String { mpid.description }
+}
+
+/// Support gave a user the customer id of another profile, which counts as aliased into the user's from now on: it is in
+/// the user's export, and goes with the user's erasure (S122).
+public struct ProfileJoined: EventMessage {
+    public static let type = "identity.sync.profile-joined.v1"
+    public var sourceMPID: MPID
+    public var destinationMPID: MPID
+    public var cause: SyncCause
+    /// All that the source still has.
+    public var identities: [Identity]
+
+    public init(sourceMPID: MPID, destinationMPID: MPID, cause: SyncCause, identities: [Identity]) {
+        self.sourceMPID = sourceMPID
+        self.destinationMPID = destinationMPID
+        self.cause = cause
+        self.identities = identities
+    }
+
+    public var subject: String { destinationMPID.description }
+}
+
 /// An alias was applied.
 public struct Aliased: EventMessage {
     public static let type = "identity.sync.aliased.v1"

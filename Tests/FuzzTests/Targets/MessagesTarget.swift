@@ -49,6 +49,7 @@ enum MessagesTarget {
         event(Aliased.self), event(AliasDropped.self), event(ProfileErased.self), event(CurrentUserErased.self),
         event(ValueTooCommon.self), event(ProfileDetached.self), event(MergeBarred.self),
         event(MergeAllowed.self), event(RestrictionChanged.self), event(UserRestrictionChanged.self),
+        event(LinkedUserChanged.self), event(ProfileJoined.self),
         event(VerificationVerified.self), event(VerificationFailed.self),
         event(UnverifiedObserved.self), event(SessionChanged.self), event(SessionsErased.self),
     ]
