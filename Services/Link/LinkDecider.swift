@@ -49,6 +49,7 @@ public struct LinkDecider {
         case .restricted(let event): restricted(event)
         case .answered(let answer): take(answer)
         case .facts: .facts(context)
+        case .expire(let command): try expire(command)
         }
     }
 

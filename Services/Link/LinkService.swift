@@ -29,6 +29,7 @@ public struct LinkService: CommandService {
         .command(ChangeExternalID.self, LinkCommand.changeExternalID),
         .command(ImportUsers.self, LinkCommand.importUsers),
         .event(UserRestrictionChanged.self, of: "sync", LinkCommand.restricted),
+        .command(ExpirePerson.self, LinkCommand.expire),
         .command(ReadFacts<FactsOf.Link>.self) { .facts($0.query) },
         .reply(from: ["user", "sync"]) { .answered(ForgetAnswer($0)) },
     ]
@@ -132,6 +133,7 @@ public struct LinkService: CommandService {
 
     public func save(_ state: LinkState, in transaction: any SQLTransaction) throws {
         try LinkStore(transaction: transaction).save(state)
+        RetentionWalk.count("user", state.expired)
         if !state.lateLinks.isEmpty { lateLinks.note(state.lateLinks) }
     }
 }
@@ -186,6 +188,8 @@ public enum LinkCommand: Sendable, Hashable {
     /// What another service answered to a command of ours.
     case answered(ForgetAnswer)
     case facts(FactsQuery)
+    /// Nobody came back.
+    case expire(ExpirePerson)
 
     /// The install the command is about, if it is about one.
     var installID: InstallID? {
@@ -198,6 +202,7 @@ public enum LinkCommand: Sendable, Hashable {
         case .setInstallStatus(let command): command.installId
         case .getUser(let query): query.installId
         case .makeActive(let command): command.installId
+        case .expire(let command): command.installId
         case .eraseUser, .forget, .getErasure, .unlink, .changeExternalID, .importUsers, .restricted, .answered, .facts:
             nil
         }
@@ -212,7 +217,7 @@ public enum LinkCommand: Sendable, Hashable {
         case .getUser(let query): query.externalId
         case .changeExternalID(let command): command.newExternalId
         case .registerInstall, .query, .detachInstall, .setInstallStatus, .eraseUser, .getErasure, .makeActive, .unlink,
-            .importUsers, .restricted, .answered, .facts:
+            .importUsers, .restricted, .answered, .facts, .expire:
             nil
         }
     }
@@ -249,7 +254,7 @@ public enum LinkCommand: Sendable, Hashable {
     /// Whether it reads or changes a person on all of its installs.
     var isAboutWholePerson: Bool {
         switch self {
-        case .getUser, .unlink, .changeExternalID, .restricted: true
+        case .getUser, .unlink, .changeExternalID, .restricted, .expire: true
         default: false
         }
     }
@@ -264,6 +269,7 @@ public enum LinkCommand: Sendable, Hashable {
         case .unlink(let command): command.userId
         case .changeExternalID(let command): command.userId
         case .restricted(let event): event.userId
+        case .expire(let command): command.userId
         default: nil
         }
     }

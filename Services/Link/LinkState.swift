@@ -14,6 +14,8 @@ public struct LinkState: ServiceState, Sendable {
         case hold(Hold)
         /// The external id names whoever has it, and nobody else.
         case released(Hold.Key)
+        /// Nobody came back who was never linked: no row stays.
+        case expired(UserID)
         /// A link request was refused because it is older than the install's turn (L46). Nothing is stored.
         case late(LateLink)
     }
@@ -35,6 +37,8 @@ public struct LinkState: ServiceState, Sendable {
     private(set) var lateLinks: [LateLink] = []
     /// Persons who have given up an external id that somebody else may have taken.
     private(set) var renamed: Set<UserID> = []
+    /// How many persons have gone because nobody came back.
+    private(set) var expired = 0
 
     public init(installs: [Install] = [], persons: [Person] = [], erasures: [Erasure] = [], holds: [Hold] = []) {
         load(installs)
@@ -108,6 +112,7 @@ public struct LinkState: ServiceState, Sendable {
             // What it was called is found by nothing else.
             if let former = persons[person.key]?.externalID, former != person.externalID { chain.mention(former.text) }
         case .erasure(let erasure): persons.chainKnown(erasure.userID, &chain)
+        case .expired(let userID): chain.mention(userID.text, after: persons.last(userID))
         case .hold, .released, .late: break
         }
     }
@@ -121,6 +126,9 @@ public struct LinkState: ServiceState, Sendable {
             index(erasure)
         case .hold(let hold): holds.put(hold)
         case .released(let key): holds.remove(key)
+        case .expired(let userID):
+            persons.remove(userID)
+            expired += 1
         case .late(let late): lateLinks.append(late)
         }
     }
@@ -295,11 +303,12 @@ public struct LinkStore {
 
     /// An external id is given up before another person takes it: each stands in one row at any moment.
     func save(_ state: LinkState) throws {
-        if !state.renamed.isEmpty {
-            let rows = state.renamed.sorted().compactMap { state.person(userID: $0) }
-            try Person.table.save(rows.map(\.withoutExternalID), in: transaction)
-        }
-        try Person.table.save(state.persons.changed, in: transaction)
+        let (created, updated) = state.persons.written(isAlone: transaction.isAlone)
+        let renamed = state.renamed.isEmpty ? [] : updated.filter { state.renamed.contains($0.userID) }
+        try Person.table.update(renamed.map(\.withoutExternalID), in: transaction)
+        try Person.table.insert(created, in: transaction)
+        try Person.table.update(updated, in: transaction)
+        try Person.table.remove(state.persons.removed, in: transaction)
         try Install.table.save(state.installs, in: transaction)
         try Erasure.table.save(state.erasures, in: transaction)
         try Hold.table.save(state.holds, in: transaction)

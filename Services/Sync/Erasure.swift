@@ -76,7 +76,7 @@ extension SyncDecider {
 
     /// While the first erasure waits, this one waits along. Where that failed, whoever has not been forgotten elsewhere is
     /// asked for again (S55).
-    private func eraseAgain(_ named: ErasedProfiles) throws(Rejection) -> Decision {
+    func eraseAgain(_ named: ErasedProfiles) throws(Rejection) -> Decision {
         let before = state.erasures.values.filter { erasure in
             erasure.command.app == app
                 && named.profiles.contains { erasure.certificate.subject.mpids.contains($0.mpid) }
@@ -122,7 +122,7 @@ extension SyncDecider {
     }
 
     /// The link service's persons of a profile. Those who come later, though by the same external id, are others (L64).
-    private func persons(
+    func persons(
         _ profile: Profile, of named: ErasedProfiles, _ which: EraseProfile.Persons
     ) -> [ForgetPerson] {
         let moment = Timestamp(milliseconds: named.moment)
@@ -335,6 +335,11 @@ extension Draft {
         tombstone.isOrphaned = true
         tombstone.isErased = true
         put(tombstone)
+    }
+
+    /// Leaves its values, and is nothing to anybody (S205).
+    mutating func expire(_ profile: Profile) {
+        for key in Set(profile.identities.flatMap(everyKey)).sorted() { release(key, profile.mpid) }
     }
 
     /// Every key under which the value may have been stored: settings and rules of folding change.

@@ -66,6 +66,13 @@ extension SyncDecider {
         return profile
     }
 
+    /// What is known of a person, without the barriers, which name others (S216).
+    func ownData(_ profile: Profile) -> ProfileResult {
+        var data = result(profile, after: nil)
+        (data.barriers, data.barrierCount) = ([], 0)
+        return data
+    }
+
     private func result(_ profile: Profile, after end: PageEnd?) -> ProfileResult {
         let devices = seen(profile)
         let sources = Set(profile.aliasedFrom)

@@ -41,6 +41,16 @@ public enum SyncCommand: Sendable, Hashable {
     /// The reply to a forwarded command.
     case answered(ForwardAnswer)
     case facts(FactsQuery)
+    /// Nobody came back.
+    case expireProfile(ExpireProfile)
+    case expireDevice(ExpireDevice)
+    /// Requests of data subjects.
+    case fileRequest(FileRequest)
+    case getRequest(GetRequest)
+    case getRequests(GetRequests)
+    case cancelRequest(CancelRequest)
+    case getRequestResults(GetRequestResults)
+    case processRequest(ProcessRequest)
 
     /// The device the command is about, if it names one.
     var deviceID: DeviceID? {
@@ -48,7 +58,10 @@ public enum SyncCommand: Sendable, Hashable {
         case .move(_, let request), .search(let request): request.deviceId
         case .modify(let command): command.deviceId
         case .getUsers(let command): command.deviceId
-        case .alias, .applyAlias, .detach, .allow, .restrict, .importProfiles, .erase, .forget, .keepErased,
+        case .expireDevice(let command): command.deviceId
+        case .fileRequest, .getRequest, .getRequests, .cancelRequest, .getRequestResults, .processRequest,
+            .expireProfile,
+            .alias, .applyAlias, .detach, .allow, .restrict, .importProfiles, .erase, .forget, .keepErased,
             .getErasure,
             .getProfile, .linked,
             .renamed, .unlinked, .answered, .facts:
@@ -92,8 +105,11 @@ public enum SyncCommand: Sendable, Hashable {
         case .erase(let command): command.named
         case .forget(let command):
             command.names.map { Identity(.customerID, IdentityValue($0.text)) }
-        // By digests, see ``Wanted``.
-        case .alias, .applyAlias, .allow, .keepErased, .getUsers, .getErasure, .answered, .facts: []
+        case .fileRequest(let command): command.named
+        // By digests, see ``Wanted``; or by what the request named.
+        case .alias, .applyAlias, .allow, .keepErased, .getUsers, .getErasure, .answered, .facts, .expireProfile,
+            .expireDevice, .getRequest, .getRequests, .cancelRequest, .getRequestResults, .processRequest:
+            []
         }
     }
 
@@ -110,7 +126,11 @@ public enum SyncCommand: Sendable, Hashable {
         case .erase(let command): command.mpid.map { [$0] } ?? []
         case .getErasure(let query): [query.mpid]
         case .getProfile(let query): query.mpid.map { [$0] } ?? []
-        case .move, .search, .getUsers, .forget, .keepErased, .linked, .renamed, .unlinked, .answered, .facts: []
+        case .expireProfile(let command): [command.mpid]
+        case .fileRequest(let command): command.mpid.map { [$0] } ?? []
+        case .getRequest, .getRequests, .cancelRequest, .getRequestResults, .processRequest, .expireDevice, .move,
+            .search, .getUsers, .forget, .keepErased, .linked, .renamed, .unlinked, .answered, .facts:
+            []
         }
     }
 
@@ -125,7 +145,7 @@ public enum SyncCommand: Sendable, Hashable {
     /// Whether it erases whoever it is about. An answer may name users of whom nothing was known here (S116).
     var isErasure: Bool {
         switch self {
-        case .erase, .forget, .keepErased: true
+        case .erase, .forget, .keepErased, .processRequest: true
         case .answered: !users.isEmpty
         default: false
         }
@@ -165,7 +185,7 @@ public enum SyncCommand: Sendable, Hashable {
     /// Whether it tells of all devices of a profile.
     var readsDevices: Bool {
         switch self {
-        case .getProfile, .detach: true
+        case .getProfile, .detach, .getRequestResults: true
         default: false
         }
     }
@@ -188,6 +208,18 @@ public enum SyncCommand: Sendable, Hashable {
         switch self {
         case .erase, .getErasure: true
         default: false
+        }
+    }
+
+    /// The request of a data subject that it is about.
+    var requestID: SubjectRequestID? {
+        switch self {
+        case .fileRequest(let command): command.requestId
+        case .getRequest(let query): query.requestId
+        case .cancelRequest(let command): command.requestId
+        case .getRequestResults(let query): query.requestId
+        case .processRequest(let command): command.requestId
+        default: nil
         }
     }
 
@@ -218,7 +250,8 @@ public enum SyncCommand: Sendable, Hashable {
         case .move, .search, .modify, .alias, .applyAlias, .detach, .allow, .restrict, .importProfiles, .getUsers,
             .erase,
             .getErasure, .getProfile,
-            .facts:
+            .facts, .expireProfile, .expireDevice, .fileRequest, .getRequest, .getRequests, .cancelRequest,
+            .getRequestResults, .processRequest:
             []
         }
     }

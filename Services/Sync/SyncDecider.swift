@@ -43,6 +43,14 @@ public struct SyncDecider {
             case .unlinked(let event): unlinked(event)
             case .answered(let answer): try take(answer)
             case .facts: .facts(context)
+            case .expireProfile(let command): expire(command)
+            case .expireDevice(let command): expire(command)
+            case .fileRequest(let command): try file(command)
+            case .getRequest(let query): try request(query)
+            case .getRequests(let query): requests(query)
+            case .cancelRequest(let command): try cancel(command)
+            case .getRequestResults(let query): try results(query)
+            case .processRequest(let command): try process(command)
             }
         } catch {
             return Decision(.rejected(error))

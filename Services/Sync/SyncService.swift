@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Apps
+public import Apps
 public import Contracts
 import Metrics
 public import Runtime
@@ -28,6 +28,14 @@ public struct SyncService: CommandService {
         .command(KeepErased.self, SyncCommand.keepErased),
         .command(GetProfileErasure.self, SyncCommand.getErasure),
         .command(GetProfile.self, SyncCommand.getProfile),
+        .command(FileRequest.self, SyncCommand.fileRequest),
+        .command(GetRequest.self, SyncCommand.getRequest),
+        .command(GetRequests.self, SyncCommand.getRequests),
+        .command(CancelRequest.self, SyncCommand.cancelRequest),
+        .command(GetRequestResults.self, SyncCommand.getRequestResults),
+        .command(ProcessRequest.self, SyncCommand.processRequest),
+        .command(ExpireProfile.self, SyncCommand.expireProfile),
+        .command(ExpireDevice.self, SyncCommand.expireDevice),
         .command(ReadFacts<FactsOf.Sync>.self) { .facts($0.query) },
         .event(Linked.self, of: "link", SyncCommand.linked),
         .event(ExternalIDChanged.self, of: "link", SyncCommand.renamed),
@@ -69,7 +77,8 @@ public struct SyncService: CommandService {
     ) throws -> SyncState {
         let store = SyncStore(transaction: transaction)
         var state = SyncState()
-        let wanted = Wanted(commands)
+        var wanted = Wanted(commands)
+        try loadRequests(&wanted, &state, store)
         state.newMPIDs = wanted.newMPIDs
         state.load(try store.aliases(wanted.aliases))
         state.load(try store.devices(wanted.devices))
@@ -85,6 +94,7 @@ public struct SyncService: CommandService {
         state.load(try store.profiles(of: wanted.markedUsers))
         state.load(try store.profiles(formerly: wanted.formerNames))
         if wanted.hasErasure { try loadAliasSources(&state, store) }
+        if !wanted.expiring.isEmpty { try store.loadExpiring(wanted.expiring, &state) }
         if !wanted.moving.isEmpty { try loadMarked(wanted.moving, &state, store) }
         if wanted.hasErasure { try loadShared(wanted.erasing, &state, store) }
         if wanted.changesBarriers {
@@ -117,6 +127,21 @@ public struct SyncService: CommandService {
         }
         try loadTaken(commands, &state, store)
         return state
+    }
+
+    /// Requests of data subjects, and whom they are about.
+    private func loadRequests(_ wanted: inout Wanted, _ state: inout SyncState, _ store: SyncStore) throws {
+        if wanted.requests.isEmpty, wanted.requestGroups.isEmpty { return }
+        state.load(try store.requests(Set(wanted.requests.keys)))
+        for group in wanted.requestGroups.sorted() {
+            state.load(try store.requests(ofGroup: group.id.text, group.app))
+        }
+        for request in state.requests.values {
+            wanted.certificates.formUnion(request.mpids.map { .init(app: request.app, id: $0) })
+            guard let settings = wanted.requests[request.key] else { continue }
+            wanted.profiles.formUnion(request.profiles.map { .init(app: request.app, id: $0) })
+            wanted.identities.formUnion(request.identities.map { .init(app: request.app, $0, settings) })
+        }
     }
 
     /// Erasures that a command may end or repeat, and what their certificates say.
@@ -290,6 +315,11 @@ public struct SyncService: CommandService {
         /// The apps in which somebody may be erased.
         var erasing: [AppID: SyncSettings] = [:]
         var hasErasure: Bool { !erasing.isEmpty }
+        /// Profiles to which nobody came back.
+        var expiring: Set<Profile.Key> = []
+        /// Of data subjects.
+        var requests: [SubjectRequestRow.Key: SyncSettings] = [:]
+        var requestGroups: Set<Scoped<ID<SubjectRequestRow>>> = []
         /// The apps in which marks may move on.
         var moving: [AppID: SyncSettings] = [:]
 
@@ -309,6 +339,13 @@ public struct SyncService: CommandService {
                     // The certificate is written for all whom the part names, also for those who went before (S97).
                     let named = answer.part?.subject.mpids ?? []
                     certificates.formUnion(named.map { .init(app: app.id, id: $0) })
+                }
+                if let id = command.requestID { requests[.init(app: app.id, id: id)] = app.sync }
+                if case .getRequests(let query) = command {
+                    requestGroups.insert(.init(app: app.id, id: ID(query.groupId)))
+                }
+                if case .expireProfile(let command) = command {
+                    expiring.insert(.init(app: app.id, id: command.mpid))
                 }
                 if case .keepErased(let kept) = command { want(kept.traces(context) ?? [], of: app) }
                 if let device = command.deviceID { devices.insert(.init(app: app.id, id: device)) }
@@ -353,9 +390,18 @@ public struct SyncService: CommandService {
 
     public func save(_ state: SyncState, in transaction: any SQLTransaction) throws {
         try SyncStore(transaction: transaction).save(state)
+        for (what, count) in state.expired { RetentionWalk.count(what, count) }
         for (type, count) in state.ignored {
             Counter(label: "identity_ignored_values", dimensions: [("type", type.rawValue)]).increment(by: count)
         }
+    }
+
+    public func due(
+        now: Timestamp, limit: Int, apps: AppDirectory, in transaction: any SQLTransaction
+    ) throws -> [DueCommand] {
+        try due(now: now, limit: limit, in: transaction)
+            + SyncStore(transaction: transaction).dueRetention(now: now, limit: limit, apps: apps)
+            + SyncStore(transaction: transaction).dueRequests(now: now.milliseconds, limit: limit)
     }
 
     public func due(now: Timestamp, limit: Int, in transaction: any SQLTransaction) throws -> [DueCommand] {

@@ -28,6 +28,11 @@ public struct SyncState: ServiceState, Sendable {
         case erasure(Erasure)
         case erasureDone(CommandKey)
         case certificate(ErasedProfile)
+        /// Nobody came back to the profile: no row of it stays.
+        case expired(Profile.Key)
+        case request(SubjectRequestRow)
+        /// Nobody used a device. Only counted: its row goes as it does by itself.
+        case expiredDevice
         /// A value that names nobody was passed over.
         case ignored(IdentityType)
     }
@@ -38,6 +43,7 @@ public struct SyncState: ServiceState, Sendable {
     private(set) var aliases = Table<AliasRecord>()
     private(set) var erasures = Table<Erasure>()
     private(set) var certificates = Table<ErasedProfile>()
+    private(set) var requests = Table<SubjectRequestRow>()
     private(set) var erasedUsers: Set<LinkedUser> = []
     /// Since when users of the link service have another external id than a link gave them, or none (S118).
     private(set) var renamedAt: [LinkedUser: Int64] = [:]
@@ -52,6 +58,8 @@ public struct SyncState: ServiceState, Sendable {
     private(set) var releases: [IdentityEntry.Key: Set<MPID>] = [:]
     private(set) var changedUsers: Set<LinkedUser> = []
     private(set) var ignored: [IdentityType: Int] = [:]
+    /// How many have gone because nobody came back, by what they are.
+    private(set) var expired: [String: Int] = [:]
 
     public init() {}
 
@@ -99,6 +107,8 @@ public struct SyncState: ServiceState, Sendable {
 
     mutating func load(_ rows: [ErasedProfile]) { rows.forEach { certificates.load($0) } }
 
+    mutating func load(_ rows: [SubjectRequestRow]) { rows.forEach { requests.load($0) } }
+
     mutating func load(_ rows: [LinkedUserRow], among users: Set<LinkedUser>) {
         let found = Dictionary(rows.map { ($0.key, $0) }) { first, _ in first }
         for user in users {
@@ -132,7 +142,9 @@ public struct SyncState: ServiceState, Sendable {
         case .aliasDone(let key): chain.mention(key.id.text)
         case .forgotten(let user): chain.mention(user.id.text)
         case .renamed(let user, _): chain.mention(user.id.text)
-        case .linked, .touch, .erasure, .erasureDone, .certificate, .ignored: break
+        case .request(let request): chain.mention(request.id.text)
+        case .expired(let key): chain.mention(key.id.description, after: profiles.last(key))
+        case .linked, .touch, .erasure, .erasureDone, .certificate, .ignored, .expiredDevice: break
         }
     }
 
@@ -160,6 +172,11 @@ public struct SyncState: ServiceState, Sendable {
         case .erasure(let erasure): erasures.put(erasure)
         case .erasureDone(let command): erasures.remove(command)
         case .certificate(let certificate): certificates.put(certificate)
+        case .request(let request): requests.put(request)
+        case .expired(let key):
+            profiles.remove(key)
+            expired["profile", default: 0] += 1
+        case .expiredDevice: expired["device", default: 0] += 1
         case .ignored(let type):
             ignored[type, default: 0] += 1
         }
@@ -234,7 +251,8 @@ public struct SyncStore {
                   app TEXT NOT NULL, mpid BIGINT NOT NULL, certificate TEXT NOT NULL, PRIMARY KEY (app, mpid))
                 """,
                 "CREATE TABLE foldings (app TEXT NOT NULL PRIMARY KEY, types TEXT NOT NULL)",
-            ])
+                RetentionWalk.table,
+            ] + requestStatements)
     ]
 
     let transaction: any SQLTransaction
@@ -329,6 +347,7 @@ public struct SyncStore {
         let profiles = state.profiles.written(isAlone: transaction.isAlone)
         try Profile.table.insert(profiles.created, in: transaction)
         try Profile.table.update(profiles.updated, in: transaction)
+        try Profile.table.remove(state.profiles.removed, in: transaction)
         try saveIdentities(state)
         try saveDevices(state)
         try AliasRecord.table.save(state.aliases, in: transaction)
@@ -369,6 +388,7 @@ public struct SyncStore {
     private func saveErasures(_ state: SyncState) throws {
         try Erasure.table.save(state.erasures, in: transaction)
         try ErasedProfile.table.save(state.certificates, in: transaction)
+        try SubjectRequestRow.table.save(state.requests, in: transaction)
         try ErasureForward.table.save(
             state.erasures.changed.flatMap { erasure in
                 erasure.waiting.map {

@@ -58,6 +58,8 @@ public struct Registration: Codable, Sendable, Hashable {
     /// Names the creation; tokens are bound to it.
     var creation: String
     var redeemed: Redeemed?
+    /// When an unlinked user came last, to the day, in milliseconds since 1970. Noted only where that counts (U200).
+    var seenAt: Int64?
 }
 
 /// A user on an install, for the SDK to use: from the end of its creation to the beginning of a reset.

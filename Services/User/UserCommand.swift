@@ -20,6 +20,8 @@ public enum UserCommand: Sendable, Hashable {
     case externalIDChanged(ExternalIDChanged)
     case externalIDRemoved(ExternalIDRemoved)
     case facts(FactsQuery)
+    /// Nobody came back.
+    case expire(ExpireUser)
 
     /// The install that it is about, if it names one.
     var installID: InstallID? {
@@ -33,6 +35,7 @@ public enum UserCommand: Sendable, Hashable {
         case .linked(let event): event.installId
         case .statusChanged(let event): event.installId
         case .detached(let event): event.installId
+        case .expire(let command): command.installId
         case .requestAuthCode, .answered, .externalIDChanged, .externalIDRemoved, .forget, .facts: nil
         }
     }
@@ -61,6 +64,7 @@ public enum UserCommand: Sendable, Hashable {
         case .linked(let event): event.userId
         case .statusChanged(let event): event.userId
         case .forget(let command): command.userId
+        case .expire(let command): command.userId
         default: nil
         }
     }

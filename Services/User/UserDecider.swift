@@ -52,6 +52,7 @@ public struct UserDecider {
         case .externalIDRemoved(let event): forgetCodes(of: event.externalId, until: event.unlinkedAt)
         case .facts: .facts(context)
         case .forget(let command): forget(command)
+        case .expire(let command): expire(command)
         }
     }
 
@@ -92,11 +93,11 @@ public struct UserDecider {
     }
 
     private func get(_ command: GetUser) throws(Rejection) -> Decision {
-        switch install(command.installId)?.state {
-        case .none: throw Rejection(.noUser)
+        guard let install = install(command.installId) else { throw Rejection(.noUser) }
+        switch install.state {
         case .creating: throw Rejection(.userCreationInProgress)
         case .present(let account), .linking(let account, _), .electing(let account, _):
-            return Decision(user(account, command.installId))
+            return Decision(user(account, command.installId), changes: noteSeen(account, install))
         case .resetting: throw Rejection(.sdkResetInProgress)
         }
     }

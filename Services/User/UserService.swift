@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Apps
+public import Apps
 public import Contracts
 import Crypto
 public import Runtime
@@ -21,6 +21,7 @@ public struct UserService: CommandService {
         .command(GetUser.self, UserCommand.get),
         .command(ExpireLinker.self, UserCommand.expireLinker),
         .command(ForgetUser.self, UserCommand.forget),
+        .command(ExpireUser.self, UserCommand.expire),
         .command(ReadFacts<FactsOf.User>.self) { .facts($0.query) },
         .reply(from: ["link"]) { .answered(LinkAnswer($0)) },
         .event(Linked.self, of: "link", UserCommand.linked),
@@ -102,6 +103,13 @@ public struct UserService: CommandService {
 
     public func save(_ state: UserState, in transaction: any SQLTransaction) throws {
         try UserStore(transaction: transaction).save(state)
+    }
+
+    public func due(
+        now: Timestamp, limit: Int, apps: AppDirectory, in transaction: any SQLTransaction
+    ) throws -> [DueCommand] {
+        try due(now: now, limit: limit, in: transaction)
+            + UserStore(transaction: transaction).dueRetention(now: now, limit: limit, apps: apps)
     }
 
     public func due(now: Timestamp, limit: Int, in transaction: any SQLTransaction) throws -> [DueCommand] {

@@ -163,6 +163,7 @@ public struct UserStore {
                 "CREATE INDEX auth_codes_of_external_id ON auth_codes (app, external_key)",
                 "CREATE INDEX auth_codes_expiring ON auth_codes (expires_at)",
                 "CREATE TABLE users (user_id TEXT NOT NULL PRIMARY KEY, is_erased BIGINT NOT NULL)",
+                RetentionWalk.table,
             ])
     ]
 

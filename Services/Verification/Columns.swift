@@ -24,6 +24,7 @@ extension Session: SQLKeyedRecord {
         try columns.column("moved", &moved)
         try columns.column("has_login", &hasLogin)
         try columns.column("move", &move)
+        try columns.column("seen_at", &seenAt)
         var (number, heardOf, user) = (heard?.number, heard?.mpid, heard?.user)
         try columns.column("heard_move", &number)
         try columns.column("heard_mpid", &heardOf)

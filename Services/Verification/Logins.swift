@@ -87,6 +87,7 @@ extension VerificationDecider {
         var session = session(deviceID)
         decision.events += session.review(settings, at: context.now)
         session.number += 1
+        session.seenAt = max(session.seenAt, context.now.milliseconds)
         return session
     }
 

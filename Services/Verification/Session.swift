@@ -28,6 +28,8 @@ public struct Session: Sendable, Hashable {
     public var move: Int64
     /// A later one, until the logins and logouts on their way are answered (V73).
     public var heard: DeviceMove?
+    /// When the device sent its last login or logout, in milliseconds since 1970.
+    public var seenAt: Int64 = 0
     public var lastDecision = LastDecision()
 
     public init(

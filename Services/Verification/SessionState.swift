@@ -11,6 +11,8 @@ public struct SessionState: ServiceState, Sendable {
         case session(Session)
         /// Its user was erased.
         case removed(Session)
+        /// Nobody used its device.
+        case expired(Session)
         case began(LoginSaga)
         case ended(LoginSaga)
         /// These users are erased: no answer that is still on its way brings one back.
@@ -29,6 +31,8 @@ public struct SessionState: ServiceState, Sendable {
     private(set) var counted: [AppID: [Tally: Count]] = [:]
     /// The longest that an event of the batch took to be read, in milliseconds.
     private(set) var lag: Int64?
+    /// How many sessions have gone because nobody used their devices.
+    private(set) var expired = 0
 
     public init(sessions: [Session] = [], sagas: [LoginSaga] = []) {
         load(sessions)
@@ -84,7 +88,8 @@ public struct SessionState: ServiceState, Sendable {
                 for mpid in [former, session.mpid] { if let mpid { chain.mention(mpid.description) } }
             }
             sessions.chain(session.key, &chain)
-        case .removed(let session): chain.mention(session.deviceID.text, after: sessions.last(session.key))
+        case .removed(let session), .expired(let session):
+            chain.mention(session.deviceID.text, after: sessions.last(session.key))
         case .began(let saga), .ended(let saga):
             sessions.chainKnown(Session.Key(app: saga.command.app, id: saga.deviceID), &chain)
         case .erased(_, let mpids): for mpid in mpids { chain.mention(mpid.description) }
@@ -100,6 +105,9 @@ public struct SessionState: ServiceState, Sendable {
                 changedPeople.insert(Scoped(app: session.app, id: mpid))
             }
         case .removed(let session): sessions.remove(session.key)
+        case .expired(let session):
+            sessions.remove(session.key)
+            expired += 1
         case .began(let saga): sagas.put(saga)
         case .ended(let saga): sagas.remove(saga.key)
         case .erased(let app, let mpids):
@@ -127,7 +135,8 @@ public struct VerificationStore {
                   app TEXT NOT NULL, device_id TEXT NOT NULL, state TEXT NOT NULL, may_file_issues BIGINT NOT NULL,
                   mpid BIGINT, basis BIGINT, key_id TEXT, since BIGINT, number BIGINT NOT NULL, shown BIGINT NOT NULL,
                   moved BIGINT NOT NULL, has_login BIGINT NOT NULL, move BIGINT NOT NULL, heard_move BIGINT,
-                  heard_mpid BIGINT, heard_user TEXT, heard_detached BIGINT NOT NULL, asked_at BIGINT NOT NULL DEFAULT 0,
+                  heard_mpid BIGINT, heard_user TEXT, heard_detached BIGINT NOT NULL, seen_at BIGINT NOT NULL,
+                  asked_at BIGINT NOT NULL DEFAULT 0,
                   last_decision BIGINT NOT NULL DEFAULT 0,
                   PRIMARY KEY (app, device_id))
                 """,
@@ -153,6 +162,7 @@ public struct VerificationStore {
                   shard BIGINT NOT NULL, count BIGINT NOT NULL, last_used BIGINT NOT NULL,
                   PRIMARY KEY (app, method, reason, key_id, shard))
                 """,
+                RetentionWalk.table,
             ])
     ]
 

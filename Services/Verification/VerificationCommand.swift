@@ -18,6 +18,8 @@ public enum VerificationCommand: Sendable {
     /// The sync service's event: the device's user is another one, or is gone.
     case moved(DeviceID, DeviceMove)
     case facts(FactsQuery)
+    /// Nobody used the device.
+    case expire(ExpireSession)
 
     /// The device whose session the command is about, if it names one.
     var deviceID: DeviceID? {
@@ -28,6 +30,7 @@ public enum VerificationCommand: Sendable {
         case .getSession(let command): command.deviceId
         case .review(let command): command.deviceId
         case .moved(let device, _): device
+        case .expire(let command): command.deviceId
         case .check, .usage, .forget, .synced, .facts: nil
         }
     }

@@ -38,6 +38,7 @@ public struct VerificationDecider {
             case .review(let command): review(command)
             case .usage: usage()
             case .forget(let command): forget(command)
+            case .expire(let command): expire(command)
             }
         } catch {
             return Decision(.rejected(error))

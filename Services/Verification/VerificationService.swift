@@ -20,6 +20,7 @@ public struct VerificationService: CommandService {
         .command(GetSession.self, VerificationCommand.getSession),
         .command(ReviewSession.self, VerificationCommand.review),
         .command(ForgetSessions.self, VerificationCommand.forget),
+        .command(ExpireSession.self, VerificationCommand.expire),
         .command(ReadFacts<FactsOf.Verification>.self) { .facts($0.query) },
         .reply(from: ["sync"]) { .synced(SyncAnswer($0)) },
         .event(CurrentUserChanged.self, of: "sync") { .moved($0.deviceId, DeviceMove($0)) },
@@ -63,6 +64,9 @@ public struct VerificationService: CommandService {
                 busy.insert(.init(app: context.app.id, id: saga.deviceID))
             }
             people.formUnion(command.mpids.map { .init(app: context.app.id, id: $0) })
+            if case .expire(let expire) = command {
+                busy.insert(.init(app: context.app.id, id: expire.deviceId))
+            }
             guard case .forget(let forget) = command else { continue }
             mayForget = true
             let app = context.app.id
@@ -90,6 +94,7 @@ public struct VerificationService: CommandService {
 
     public func save(_ state: SessionState, in transaction: any SQLTransaction) throws {
         try VerificationStore(transaction: transaction).save(state, shard: counterShard)
+        RetentionWalk.count("session", state.expired)
         if let lag = state.lag {
             Metrics.Timer(label: "verification_session_lag").recordMilliseconds(lag)
         }
@@ -105,6 +110,13 @@ public struct VerificationService: CommandService {
     /// Sessions whose key, mode or age does not let them go on: after the apps file has changed, when a key retires, or
     /// by themselves. In steps of `limit`.
     public func due(
+        now: Timestamp, limit: Int, apps: AppDirectory, in transaction: any SQLTransaction
+    ) throws -> [DueCommand] {
+        try VerificationStore(transaction: transaction).dueRetention(now: now, limit: limit, apps: apps)
+            + reviews(now: now, limit: limit, apps: apps, in: transaction)
+    }
+
+    private func reviews(
         now: Timestamp, limit: Int, apps: AppDirectory, in transaction: any SQLTransaction
     ) throws -> [DueCommand] {
         guard pace.isTime(now) else { return [] }

@@ -12,6 +12,8 @@ public final class AppSettings: Sendable {
     public let sync: SyncSettings
     public let verification: VerificationSettings
     public let gateway: GatewaySettings
+    public let retention: RetentionSettings
+    public let requests: SubjectRequestSettings
     /// The reply topic of the app's own API keys, without `TOPIC_PREFIX`: the default, and the only one. `nil`: the
     /// common one, or any that no app has.
     public let replies: String?
@@ -22,7 +24,9 @@ public final class AppSettings: Sendable {
     public init(
         id: AppID, keys: [KeyID: APIKey] = [:], linking: Linking = Linking(), sdk: SDKSettings = SDKSettings(),
         sync: SyncSettings = SyncSettings(), verification: VerificationSettings = VerificationSettings(),
-        gateway: GatewaySettings = GatewaySettings(), replies: String? = nil,
+        gateway: GatewaySettings = GatewaySettings(), retention: RetentionSettings = RetentionSettings(),
+        requests: SubjectRequestSettings = SubjectRequestSettings(),
+        replies: String? = nil,
         ownCommandsTopics: Bool = false
     ) {
         self.id = id
@@ -32,6 +36,8 @@ public final class AppSettings: Sendable {
         self.sync = sync
         self.verification = verification
         self.gateway = gateway
+        self.retention = retention
+        self.requests = requests
         self.replies = replies
         self.ownCommandsTopics = ownCommandsTopics
     }
@@ -42,7 +48,7 @@ public final class AppSettings: Sendable {
         none.nobody = verification.nobody
         return AppSettings(
             id: id, keys: keys, linking: linking, sdk: sdk, sync: sync, verification: none, gateway: gateway,
-            replies: replies, ownCommandsTopics: ownCommandsTopics)
+            retention: retention, requests: requests, replies: replies, ownCommandsTopics: ownCommandsTopics)
     }
 
     /// Where a producer writes the app's commands to a service: the app's own topic, once the service has made it.

@@ -112,11 +112,21 @@ extension AppsFile {
                         "\(verification): signedFields vendor joins user id and e-mail without a separator, so two people can "
                             + "have one token; prefer delimited, userId or email", at: verification["signedFields"]))
             }
+            if let remark = remark(on: app, place.inside("retention")) { remarks.append(remark) }
             for key in app.keys.values.sorted(by: { $0.id.text < $1.id.text }) {
                 if let place = reading.keyPlaces[key.id], let remark = remark(on: key, place) { remarks.append(remark) }
             }
         }
         return remarks
+    }
+
+    /// Of anonymous profiles that go while an SDK may still alias them (S201).
+    private static func remark(on app: AppSettings, _ place: Place) -> Problem? {
+        let days = app.sync.limits.aliasWindowDays
+        guard let anonymous = app.retention.anonymous, anonymous < Int64(days) * 86_400_000 else { return nil }
+        return Problem(
+            "\(place): anonymousDays is less than sync.limits.aliasWindowDays, \(days): who logs in later cannot take over "
+                + "what they did before (ALIAS_ERROR)", at: place["anonymousDays"])
     }
 
     /// Of a key for two kinds of holders.

@@ -168,10 +168,12 @@ public enum AppsFile {
         try sync.check(with: verification, place.inside("sync"))
         sync.nobody = linking.nobody
         verification.nobody = linking.nobody
+        let sdk = try SDKSettings.read(app.sdk, place.inside("sdk"), of: app.id, secrets)
         return AppSettings(
-            id: app.id, keys: keys, linking: linking,
-            sdk: try SDKSettings.read(app.sdk, place.inside("sdk"), of: app.id, secrets), sync: sync,
-            verification: verification, gateway: try GatewaySettings.read(app.gateway, place.inside("gateway")),
+            id: app.id, keys: keys, linking: linking, sdk: sdk, sync: sync, verification: verification,
+            gateway: try GatewaySettings.read(app.gateway, place.inside("gateway")),
+            retention: try RetentionSettings.read(app.retention, place.inside("retention"), sdk: sdk),
+            requests: try SubjectRequestSettings.read(app.dsr, place.inside("dsr")),
             replies: app.replies, ownCommandsTopics: app.ownCommandsTopics ?? false)
     }
 
@@ -324,11 +326,13 @@ private struct App: Mapping {
     var sync: Strict<SyncSettings.Section>?
     var verification: Strict<VerificationSettings.Section>?
     var gateway: Strict<GatewaySettings.Section>?
+    var retention: Strict<RetentionSettings.Section>?
+    var dsr: Strict<SubjectRequestSettings.Section>?
     var replies: String?
     var ownCommandsTopics: Bool?
 
     enum CodingKeys: String, CodingKey, CaseIterable {
-        case id, name, keys, linking, sdk, sync, verification, gateway, replies, ownCommandsTopics
+        case id, name, keys, linking, sdk, sync, verification, gateway, retention, dsr, replies, ownCommandsTopics
     }
 }
 

@@ -67,6 +67,7 @@ package struct EventWords {
                     : " and \(isTrue("isActive") ? "active" : "not active") for user \(says("userId"))")
                 + ", because " + word("cause", Self.causesOfStatus) + byHand
         case "user-erased": return "user \(says("userId")) is erased"
+        case "user-expired": return "user \(says("userId")) is gone: nobody came back to install \(says("installId"))"
         case "external-id-removed":
             return "user \(says("userId")) no longer has the external id \(says("externalId"))" + byHand
         case "external-id-changed":
@@ -142,7 +143,12 @@ package struct EventWords {
                 + word("rule", Self.rulesOfDroppedAliases)
         case "profile-erased": return "profile \(says("mpid")) is erased"
         case "current-user-erased":
-            return "device \(says("deviceId")) has no profile any more: \(says("mpid")) is erased"
+            return "device \(says("deviceId")) has no profile any more: "
+                + (text("cause") == "expire" ? "nobody used it" : "\(says("mpid")) is erased")
+        case "request-changed":
+            return "the request \(says("requestId")) for \(says("kind")) is \(says("status"))" + with("reason", ": ")
+        case "profile-expired": return "profile \(says("mpid")) is gone: nobody came back"
+        case "device-expired": return "what was known of device \(says("deviceId")) is gone: nobody used it"
         default: return nil
         }
     }
@@ -249,6 +255,7 @@ package struct EventWords {
             default: "the session of \(device) ended: " + word("reason", Self.endsOfSessions) + profile
             }
         case "erased": return "the sessions of \(list("mpids").joined(separator: ", ")) are gone"
+        case "session-expired": return "nothing is known of \(device) any more: nobody used it"
         default: return nil
         }
     }
@@ -270,5 +277,6 @@ package struct EventWords {
         "erased": "the user was erased",
         "userChanged": "the device has another user",
         "detached": "support took people apart",
+        "sessionForgotten": "nobody has used the device for long",
     ]
 }

@@ -40,7 +40,8 @@ import Testing
             (.aliasingNotProvisioned, "ALIASING_NOT_PROVISIONED", 403), (.limitExceeded, "LIMIT_EXCEEDED", 400),
             (.throttled, "THROTTLED", 429), (.verificationRequired, "VERIFICATION_REQUIRED", 403),
             (.restricted, "RESTRICTED", 403),
-            (.profileErased, "PROFILE_ERASED", 410),
+            (.profileErased, "PROFILE_ERASED", 410), (.requestStarted, "REQUEST_STARTED", 409),
+            (.resultsNotReady, "RESULTS_NOT_READY", 409), (.resultsGone, "RESULTS_GONE", 410),
             // Verification
             (.authTokenNotProvided, "AuthTokenNotProvided", 401), (.invalidAuthToken, "InvalidAuthToken", 401),
             (.invalidIdentityToken, "INVALID_IDENTITY_TOKEN", 401),

@@ -107,6 +107,7 @@ struct ReferenceEvent<Payload: Encodable>: Encodable {
 
     static let samples =
         linkSamples + repairSamples + importSamples + syncSamples + verificationSamples + erasureSamples + statusSamples
+        + retentionSamples + requestSamples
 
     private static let linkSamples: [Sample] = [
         message(

@@ -171,8 +171,26 @@ extension ValidationTests {
             Entry(
                 type: "identity.sync.get-profile.v1", scope: .support,
                 data: ["identity": ["type": "email", "value": "a@b.io"]], subject: "a@b.io"),
+        ] + requestEntries + [
+            Entry(
+                type: "identity.sync.expire-profile.v1", scope: .internal,
+                data: ["mpid": "7", "lastSeen": "2026-01-01T00:00:00.000Z"], subject: "7"),
+            Entry(
+                type: "identity.sync.expire-device.v1", scope: .internal,
+                data: ["deviceId": "d", "lastSeen": "2026-01-01T00:00:00.000Z"], subject: "d"),
             Entry(type: "identity.sync.facts.v1", scope: .support, data: ["id": "x"], subject: "x"),
         ]
+
+    private static let requestEntries: [Entry] = [
+        Entry(
+            type: "identity.sync.file-request.v1", scope: .userDelete,
+            data: ["requestId": "r", "kind": "erasure", "mpid": "7"], subject: "r"),
+        Entry(type: "identity.sync.get-request.v1", scope: .userDelete, data: ["requestId": "r"], subject: "r"),
+        Entry(type: "identity.sync.get-requests.v1", scope: .userDelete, data: ["groupId": "g"], subject: "g"),
+        Entry(type: "identity.sync.cancel-request.v1", scope: .userDelete, data: ["requestId": "r"], subject: "r"),
+        Entry(type: "identity.sync.get-request-results.v1", scope: .support, data: ["requestId": "r"], subject: "r"),
+        Entry(type: "identity.sync.process-request.v1", scope: .internal, data: ["requestId": "r"], subject: "r"),
+    ]
 }
 
 @Suite struct SyncMessageTests {

@@ -143,6 +143,9 @@ import WireJSON
                 type: "identity.link.import-users.v1", scope: .importing,
                 data: ["users": [["userId": 1], ["userId": "0000000000000000000000aa"]]],
                 subject: "0000000000000000000000aa"),
+            Entry(
+                type: "identity.link.expire-user.v1", scope: .internal, data: ["installId": "i", "userId": "u"],
+                subject: "i"),
             Entry(type: "identity.link.facts.v1", scope: .support, data: ["id": "x"], subject: "x"),
         ] + syncEntries
 

@@ -16,6 +16,7 @@ import WireJSON
             ("get-session", .verificationCheck, ["deviceId": "d"], "d"),
             ("review-session", .internal, ["deviceId": "d"], "d"),
             ("forget", .internal, ["mpids": ["-7"], "userIds": [], "emails": []], "-7"),
+            ("expire-session", .internal, ["deviceId": "d", "lastSeen": "2026-01-01T00:00:00.000Z"], "d"),
             ("facts", .support, ["id": "x"], "x"),
         ]
         let types = commandTypes.filter { CommandType.service(of: $0.name) == "verification" }

@@ -253,7 +253,7 @@ import WireJSON
             "identity.link.get-erasure.v1": .userDelete, "identity.link.get-user.v1": .support,
             "identity.link.make-active.v1": .support, "identity.link.unlink-user.v1": .support,
             "identity.link.change-external-id.v1": .support, "identity.link.facts.v1": .support,
-            "identity.link.import-users.v1": .importing,
+            "identity.link.import-users.v1": .importing, "identity.link.expire-user.v1": .internal,
         ]
         #expect(LinkService.inputs.scopes() == scopes)
     }

@@ -155,6 +155,7 @@ struct NaiveLinkModel {
         case .importUsers(let list): return bring(list, linkingIsOn: linkingIsOn)
         case .restricted(let event): return (.noted, freeze(event))
         case .facts: return (.noted, [])
+        case .expire(let command): return expire(command)
         case .answered(let answer):
             take(answer, app: app)
             return (.noted, [])

@@ -18,9 +18,13 @@ struct RandomCommands: RandomSource {
     /// The erasures so far.
     private var erasures: [Step] = []
 
+    /// Who does not come back: drawn apart.
+    private var leaving: SplitMix64
+
     init(seed: UInt64) {
         random = SplitMix64(seed: seed)
         lists = SplitMix64(seed: ~seed)
+        leaving = SplitMix64(seed: seed ^ 0x5A5A)
     }
 
     /// In milliseconds: some ten commands.
@@ -48,8 +52,14 @@ struct RandomCommands: RandomSource {
             return old
         }
         let app = pick(Self.apps)
-        let command =
+        var command =
             Int.random(in: 0..<10, using: &lists) == 0 ? .importUsers(list(users)) : command(users, forwards)
+        if Int.random(in: 0..<10, using: &leaving) == 0 {
+            command = .expire(
+                ExpirePerson(
+                    installId: InstallID("i\(Int.random(in: 1...6, using: &leaving))"),
+                    userId: users.randomElement(using: &leaving) ?? "nobody"))
+        }
         let isOld = Int.random(in: 0..<4, using: &random) == 0 && !command.erases
         let number = isOld ? Int.random(in: 1...count, using: &random) : count
         // Some come late.

@@ -54,6 +54,7 @@ extension LinkCommand {
         case .unlink(let command): command.partitionSubject
         case .changeExternalID(let command): command.partitionSubject
         case .importUsers(let command): command.partitionSubject
+        case .expire(let command): command.partitionSubject
         case .restricted, .answered, .facts: nil
         }
     }

@@ -180,6 +180,8 @@ import Testing
                 try #require(everGiven.insert(result.userId).inserted, trace)
             }
             everGiven.formUnion(model.persons.keys)
+            // The command that made somebody who is gone may come again when the inbox has forgotten it (L201).
+            everGiven.formIntersection(model.persons.keys)
             erased.formUnion(model.persons.filter(\.value.isErased).keys)
         }
     }

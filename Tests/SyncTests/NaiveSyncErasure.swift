@@ -232,7 +232,8 @@ extension NaiveSyncModel {
             }
         }
         fences.removeAll { mpids.contains($0.mpid) || mpids.contains($0.other) }
-        let ghosts = Set(people.filter(\.isErased).map(\.mpid))
+        // Whoever has gone by retention is no more there than the erased.
+        let living = Set(people.filter { !$0.isErased }.map(\.mpid))
         for (name, device) in devices {
             guard [device.current, device.anonymous].contains(where: { $0.map(mpids.contains) == true }) else {
                 continue
@@ -240,7 +241,7 @@ extension NaiveSyncModel {
             var left = device
             if let current = device.current, mpids.contains(current) { left.current = nil }
             if let anonymous = device.anonymous, mpids.contains(anonymous) { left.anonymous = nil }
-            left.users.removeAll { ghosts.contains($0.mpid) }
+            left.users.removeAll { !living.contains($0.mpid) }
             left.own = []
             if device.current != left.current { left.turn(now) }
             deeds.turns[name] = left.moved

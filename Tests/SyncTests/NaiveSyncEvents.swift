@@ -169,7 +169,10 @@ extension SyncCommand {
         case .erase, .keepErased, .answered: .erase
         case .forget: .forget
         case .linked, .renamed, .unlinked: .link
-        case .search, .alias, .applyAlias, .getUsers, .getErasure, .getProfile, .facts: nil
+        case .expireProfile, .expireDevice: .expire
+        case .search, .alias, .applyAlias, .getUsers, .getErasure, .getProfile, .facts, .fileRequest, .getRequest,
+            .getRequests, .cancelRequest, .getRequestResults, .processRequest:
+            nil
         }
     }
 }

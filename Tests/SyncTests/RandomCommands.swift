@@ -94,6 +94,11 @@ struct RandomCommands: RandomSource {
     /// Lists are drawn apart too.
     private var lists: SplitMix64
     private var recent: [ImportedProfile] = []
+    /// Much goes because nobody came back.
+    let isOfRetention: Bool
+    /// When somebody was heard of last, and a device.
+    var heard: [MPID: Int64] = [:]
+    var heardDevices: [DeviceID: Int64] = [:]
     private(set) var now: Int64 = World.start
     private var count = 0
     /// Between two commands, in milliseconds.
@@ -101,9 +106,10 @@ struct RandomCommands: RandomSource {
 
     init(
         seed: UInt64, isOfPeople: Bool = false, isOfRepairs: Bool = false, isOfRestrictions: Bool = false,
-        isOfImports: Bool = false
+        isOfImports: Bool = false, isOfRetention: Bool = false
     ) {
         self.isOfImports = isOfImports
+        self.isOfRetention = isOfRetention
         lists = SplitMix64(seed: seed ^ 0xC3C3)
         self.isOfPeople = isOfPeople
         self.isOfRepairs = isOfRepairs
@@ -116,7 +122,7 @@ struct RandomCommands: RandomSource {
         let round = seed / UInt64(Self.settings.count)
         // Best match has nobody who could be verified, and the loader refuses it.
         mode = round % 3 == 0 && settings.strategy != .bestMatch ? .enforce : .off
-        guard round % 4 == 1 else { return }
+        guard round % 4 == 1, !isOfRetention else { return }
         settings.throttle.devicePerSecond = 2
         settings.throttle.deviceBurst = 3
         settings.throttle.loginPerSecond = 1
@@ -151,10 +157,15 @@ struct RandomCommands: RandomSource {
         if isOfImports, Int.random(in: 0..<4, using: &lists) == 0 {
             return Step(command: .importProfiles(list(profiles)), context: context)
         }
+        if isOfRetention, Int.random(in: 0..<3, using: &repairs) == 0 {
+            return expire(&context)
+        }
         if isOfRestrictions, Int.random(in: 0..<6, using: &repairs) == 0 {
             return Step(command: restrict(profiles), context: context)
         }
-        if isOfRepairs || isOfRestrictions, Int.random(in: 0..<(isOfRepairs ? 4 : 12), using: &repairs) == 0 {
+        if isOfRepairs || isOfRestrictions || isOfRetention,
+            Int.random(in: 0..<(isOfRepairs ? 4 : 12), using: &repairs) == 0
+        {
             return Step(command: repair(profiles), context: context)
         }
         if !forwards.isEmpty, chance(15) {
@@ -271,6 +282,28 @@ struct RandomCommands: RandomSource {
                 mpid: own == nil ? mpid : nil,
                 identity: own.map { .init(type: $0.type.rawValue, value: $0.value.text) },
                 isRestricted: Int.random(in: 0..<3, using: &repairs) > 0, author: "kim", reason: "r"))
+    }
+
+    /// Somebody to whom nobody came back, or a device; now and then of a time that is not true any more, or by clocks that do
+    /// not agree.
+    private mutating func expire(_ context: inout DecisionContext) -> Step {
+        func may(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &repairs) < percent }
+        context.app = AppSettings(
+            id: "demo", sync: settings, verification: VerificationSettings(mode: mode),
+            retention: NaiveSyncModel.retention)
+        context.command.id = CommandID("e\(count)")
+        // Two weeks, by which a clock is wrong.
+        let wrong: Int64 = may(20) ? 14 * 86_400_000 : 0
+        context.logged = may(85) ? Moment(milliseconds: now - wrong, isBrokers: true) : may(50) ? nil : context.moment
+        let late: Int64 = may(5) ? 1 : 0
+        if may(50), let (id, seen) = heardDevices.sorted(by: { $0.key < $1.key }).randomElement(using: &repairs) {
+            let command = ExpireDevice(deviceId: id, lastSeen: Timestamp(milliseconds: seen - late))
+            return Step(command: .expireDevice(command), context: context)
+        }
+        let (mpid, seen) = heard.sorted { $0.key < $1.key }.randomElement(using: &repairs) ?? (Self.nobody, 0)
+        return Step(
+            command: .expireProfile(ExpireProfile(mpid: mpid, lastSeen: Timestamp(milliseconds: seen - late))),
+            context: context)
     }
 
     /// Mostly of somebody who has enough for two.

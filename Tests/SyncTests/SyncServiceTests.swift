@@ -22,6 +22,7 @@ import WireJSON
         try runSequences(engine == .sqlite ? 12 : 4) { try compareBatches(engine, $0) }
         try runSequences(engine == .sqlite ? 12 : 4) { try compareBatches(engine, $0, isOfPeople: true) }
         try runSequences(engine == .sqlite ? 12 : 4) { try compareBatches(engine, $0, isOfRepairs: true) }
+        try runSequences(engine == .sqlite ? 12 : 4) { try compareBatches(engine, $0, isOfRetention: true) }
     }
 
     @Test(arguments: SQLEngine.allCases, failedOnce) func batchesThatFailedOnce(
@@ -38,12 +39,13 @@ import WireJSON
     @Test(arguments: failedOnce) func enginesThatFailedOnce(_ seed: UInt64) throws { try compareEngines(seed) }
 
     private func compareBatches(
-        _ engine: SQLEngine, _ seed: UInt64, isOfPeople: Bool = false, isOfRepairs: Bool = false
+        _ engine: SQLEngine, _ seed: UInt64, isOfPeople: Bool = false, isOfRepairs: Bool = false,
+        isOfRetention: Bool = false
     ) throws {
         let trace = Comment(rawValue: "seed \(seed)")
         let single = try SyncTestStore(engine)
         let batched = try SyncTestStore(engine)
-        let (all, expected) = try oneByOne(single, seed, isOfPeople, isOfRepairs)
+        let (all, expected) = try oneByOne(single, seed, isOfPeople, isOfRepairs, isOfRetention)
         var random = SplitMix64(seed: seed)
         var steps = all
         var place = 0
@@ -68,14 +70,16 @@ import WireJSON
     }
 
     private func oneByOne(
-        _ store: SyncTestStore, _ seed: UInt64, _ isOfPeople: Bool, _ isOfRepairs: Bool
+        _ store: SyncTestStore, _ seed: UInt64, _ isOfPeople: Bool, _ isOfRepairs: Bool, _ isOfRetention: Bool = false
     ) throws -> ([RandomCommands.Step], [SyncDecider.Decision]) {
-        var source = RandomCommands(seed: seed, isOfPeople: isOfPeople, isOfRepairs: isOfRepairs)
+        var source = RandomCommands(
+            seed: seed, isOfPeople: isOfPeople, isOfRepairs: isOfRepairs, isOfRetention: isOfRetention)
         var steps: [RandomCommands.Step] = []
         var decisions: [SyncDecider.Decision] = []
         for _ in 0..<60 {
             let (profiles, aliases) = try store.known()
             if isOfRepairs { source.held = try store.held() }
+            if isOfRetention { (source.heard, source.heardDevices) = try store.heard() }
             let step = source.next(profiles: profiles, aliases: aliases)
             steps.append(step)
             decisions += try store.run([step])
@@ -186,7 +190,11 @@ import WireJSON
             "identity.sync.detach.v1": .support, "identity.sync.allow.v1": .support,
             "identity.sync.restrict.v1": .support, "identity.sync.import-profiles.v1": .importing,
             "identity.sync.get-erasure.v1": .userDelete, "identity.sync.get-profile.v1": .support,
-            "identity.sync.facts.v1": .support,
+            "identity.sync.facts.v1": .support, "identity.sync.file-request.v1": .userDelete,
+            "identity.sync.get-request.v1": .userDelete, "identity.sync.get-requests.v1": .userDelete,
+            "identity.sync.cancel-request.v1": .userDelete, "identity.sync.get-request-results.v1": .support,
+            "identity.sync.process-request.v1": .internal, "identity.sync.expire-profile.v1": .internal,
+            "identity.sync.expire-device.v1": .internal,
         ]
         #expect(SyncService.inputs.scopes() == scopes)
     }

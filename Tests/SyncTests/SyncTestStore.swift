@@ -36,6 +36,18 @@ extension ServiceStore where Service == SyncService {
         }
     }
 
+    /// When each profile was heard of last, and each device.
+    func heard() throws -> ([MPID: Int64], [DeviceID: Int64]) {
+        try database.transaction { transaction in
+            let profiles = try Profile.table.find("app = $1", [.text("demo")], in: transaction)
+            let devices = try DeviceRecord.table.find("app = $1", [.text("demo")], in: transaction)
+            return (
+                Dictionary(uniqueKeysWithValues: profiles.map { ($0.mpid, $0.quietSince) }),
+                Dictionary(uniqueKeysWithValues: devices.map { ($0.key.id, $0.quietSince) })
+            )
+        }
+    }
+
     /// What each profile has.
     func held() throws -> [MPID: [Identity]] {
         try database.transaction { transaction in

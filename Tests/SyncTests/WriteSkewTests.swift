@@ -18,12 +18,18 @@ import Testing
         while skew.pairs < writeSkewPairs {
             let seed = testSeed &+ number
             number += 1
-            var commands = RandomCommands(seed: seed, isOfRepairs: number % 2 == 0, isOfImports: number % 3 == 0)
+            var commands = RandomCommands(
+                seed: seed, isOfRepairs: number % 2 == 0, isOfImports: number % 3 == 0,
+                isOfRetention: number % 3 == 1)
             var state = SyncState()
             var forwards: [CommandID] = []
             for place in 0..<40 {
                 let profiles = state.profiles.values.map(\.mpid).sorted()
                 commands.held = Dictionary(uniqueKeysWithValues: state.profiles.values.map { ($0.mpid, $0.identities) })
+                commands.heard = Dictionary(
+                    uniqueKeysWithValues: state.profiles.values.map { ($0.mpid, $0.quietSince) })
+                commands.heardDevices = Dictionary(
+                    uniqueKeysWithValues: state.devices.values.map { ($0.key.id, $0.quietSince) })
                 let aliases = Dictionary(
                     uniqueKeysWithValues: state.aliases.values.map { ($0.key.id, [$0.source, $0.destination]) })
                 if place % 4 == 3 {

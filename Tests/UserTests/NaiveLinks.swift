@@ -97,7 +97,7 @@ struct NaiveLinks {
         case .makeActive(let command): return makeActive(command.installId)
         case .unlink(let command): return unlink(command.userId, app.id)
         case .changeExternalID(let command): return rename(command, app)
-        case .query, .getUser, .forget, .getErasure, .importUsers, .restricted, .answered, .facts:
+        case .query, .getUser, .forget, .getErasure, .importUsers, .restricted, .answered, .facts, .expire:
             preconditionFailure("no model of \(command)")
         }
     }

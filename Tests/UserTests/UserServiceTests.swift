@@ -230,7 +230,7 @@ import WireJSON
             "identity.user.link.v1": .sdk, "identity.user.confirm-link.v1": .sdk, "identity.user.reset.v1": .sdk,
             "identity.user.get.v1": .sdk, "identity.user.facts.v1": .support,
             "identity.user.expire-linker.v1": .internal,
-            "identity.user.forget.v1": .internal,
+            "identity.user.forget.v1": .internal, "identity.user.expire-user.v1": .internal,
         ]
         #expect(UserService.inputs.scopes() == scopes)
     }

@@ -113,7 +113,7 @@ struct NaiveSessions {
             return .succeeded(VerificationUsageResult(counts: counts))
         case .forget(let command): return forget(command)
         case .synced(let answer): return take(answer)
-        case .facts: return .noted
+        case .facts, .expire: return .noted
         case .moved(let id, let move):
             hear(move, of: key(id))
             return .noted

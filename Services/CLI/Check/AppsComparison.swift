@@ -229,7 +229,9 @@ struct AppsComparison {
     private static let resolved = "decides from then on whose profile a command finds; stored ones stay"
     private static let people = "stored values stay; new ones are bounded by it"
 
-    private static let members = [linking, sdk, sync, throttles, gateway, verification].flatMap { $0 }
+    private static let members = [linking, sdk, sync, throttles, gateway, verification, retention, requests].flatMap {
+        $0
+    }
 
     private static let verification = [
         Member("verification.fullPrivacy", "logins from then on") { "\($0.verification.fullPrivacy)" },
@@ -245,6 +247,17 @@ struct AppsComparison {
         Member("verification.identityTokenIssuer", "identity tokens of another issuer are refused") {
             $0.verification.identityTokenIssuer ?? "none"
         },
+    ]
+
+    private static let retention = ["anonymousDays", "orphanDays", "deviceDays", "sessionDays", "unlinkedDays"].map {
+        name in
+        Member("retention.\(name)", "what has not been used for so long goes, from the next look on") { app in
+            app.retention.periods.first { $0.member == name }.map { "\($0.milliseconds / 86_400_000)" } ?? "none"
+        }
+    }
+
+    private static let requests = [
+        Member("dsr.delayHours", "requests of data subjects from then on") { "\($0.requests.delay / 3_600_000)" }
     ]
 
     private static let linking = [

@@ -38,6 +38,7 @@ public enum IDKind {
     public enum Source {}
     public enum Identity {}
     public enum Header {}
+    public enum Request {}
 }
 
 /// A tenant.
@@ -59,6 +60,9 @@ public typealias CommandID = ID<IDKind.Command>
 public typealias SourceID = ID<IDKind.Source>
 /// The value of an identity, such as an e-mail address.
 public typealias IdentityValue = ID<IDKind.Identity>
+
+/// A request of a data subject: a UUID of whoever sends it.
+public typealias SubjectRequestID = ID<IDKind.Request>
 
 extension ID: Codable {
     public init(from decoder: any Decoder) throws {

@@ -72,6 +72,11 @@ public enum ReasonCode: String, WireEnum {
     case restricted = "RESTRICTED"
     /// The MPID was erased; it is never used again.
     case profileErased = "PROFILE_ERASED"
+    /// A request of a data subject has begun, and cannot be cancelled any more.
+    case requestStarted = "REQUEST_STARTED"
+    case resultsNotReady = "RESULTS_NOT_READY"
+    /// They could be had for seven days.
+    case resultsGone = "RESULTS_GONE"
 
     // Verification (F57, F60: the vendor's spelling)
     case authTokenNotProvided = "AuthTokenNotProvided"
@@ -99,9 +104,9 @@ public enum ReasonCode: String, WireEnum {
         case .idReused, .ambiguousIdentity, .multipleInstallsActive, .userAlreadyExists, .userAlreadyLinked,
             .userCreationInProgress,
             .userLinkingInProgress, .noLinkingInProgress, .sdkResetInProgress, .appSideLinkingFailed,
-            .externalIDTaken, .externalIDChanged, .linkBarred, .mergeBarred:
+            .externalIDTaken, .externalIDChanged, .linkBarred, .mergeBarred, .requestStarted, .resultsNotReady:
             409
-        case .userErased, .profileErased: 410
+        case .userErased, .profileErased, .resultsGone: 410
         case .authCodeLimitReached, .throttled: 429
         case .serverError: 502
         // Verification
@@ -167,6 +172,9 @@ public enum ReasonCode: String, WireEnum {
         case .throttled: "Too many identity commands; try again later."
         case .verificationRequired: "This app verifies its users: log in with a user authentication token."
         case .restricted: "What is known of this person is kept and not used (sync.restrict)."
+        case .requestStarted: "The request has begun; it can be cancelled only while it is pending."
+        case .resultsNotReady: "The request is not completed yet; ask how far it is."
+        case .resultsGone: "The results are gone: they could be had for seven days. Make another request."
         case .profileErased: "This profile was erased; its id is never used again."
         // Verification
         case .authTokenNotProvided: "This app asks for a user authentication token, and none was given."

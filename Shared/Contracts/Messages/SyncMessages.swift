@@ -180,6 +180,8 @@ public enum SyncCause: String, WireEnum {
     case forget
     /// `sync.import-profiles`.
     case importing = "import"
+    /// Nobody came back (the app's `retention`).
+    case expire
 }
 
 public struct ProfileCreated: EventMessage {

@@ -334,6 +334,8 @@ public struct SessionChanged: EventMessage {
         case userChanged
         /// Support took the identities of the device, or what made its user known, from the user (`sync.detach`).
         case detached
+        /// Nobody has used the device for long (the app's `retention`): nothing is known of it any more.
+        case sessionForgotten
     }
 
     public var deviceId: DeviceID

@@ -86,9 +86,13 @@ final class AcceptedCommand<Command: Sendable>: Sendable {
         now: Timestamp, secrets: DerivedSecrets, retention: Duration = .zero
     ) -> DecisionContext {
         let told = Moment(of: record, time: attributes.time, now: now)
-        return DecisionContext(
+        var context = DecisionContext(
             command: key, app: app, principal: principal, now: now, moment: told.atMost(now), told: told,
             expiry: expiry, secrets: secrets, retention: retention)
+        if record.timestampMs >= 0 {
+            context.logged = Moment(milliseconds: record.timestampMs, isBrokers: record.clock == .broker)
+        }
+        return context
     }
 }
 

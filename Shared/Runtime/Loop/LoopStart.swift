@@ -50,6 +50,9 @@ package struct LoopStart {
             path: configuration.appsPath, keys: configuration.keys, weakSecrets: configuration.weakSecrets,
             logger: logger)
         apps.logWarnings()
+        if let problem = apps.apps.refusal(ofRetentionBelow: configuration.journalRetention) {
+            throw apps.named(problem)
+        }
         if let problem = configuration.weakInternalKey {
             logger.notice(
                 "the internal key is weak", metadata: ["event": "settings.weak-key", "problem": "\(problem)"])

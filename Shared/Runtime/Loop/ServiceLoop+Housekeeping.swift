@@ -62,7 +62,11 @@ extension ServiceLoop {
     /// - Returns: whether another version is in force now.
     @discardableResult func reloadApps() -> Bool {
         do {
-            guard try apps.reload(asking: { try Service.refusal(of: $0, on: database) }) else { return false }
+            let inbox = configuration.journalRetention
+            let isNew = try apps.reload(asking: {
+                try $0.refusal(ofRetentionBelow: inbox) ?? Service.refusal(of: $0, on: database)
+            })
+            guard isNew else { return false }
         } catch {
             note(error)
             return false

@@ -400,6 +400,8 @@ public struct DecisionContext: Sendable {
     /// The same as the record tells it, to be compared with what is remembered: where the clock of the service went back,
     /// those of records did not.
     public var told: Moment
+    /// When the record was logged, and by whose clock; `nil` where nothing tells.
+    public var logged: Moment?
     /// The command's `expirytime`, later than `now`.
     public var expiry: Timestamp?
     /// Where new ids, and secrets that a decider gives out, come from.

@@ -39,6 +39,7 @@ extension PrometheusRegistry.Configuration {
             "Link requests refused because they are older than the turn of whoever is on the install.",
         "identity_ignored_values_total": "Device identities ignored because they name nobody.",
         "identity_replies_given_up_total": "Replies that became dead letters because their topic refused them.",
+        "identity_expired_total": "What went because nobody had used it for the days that the app's `retention` names.",
         "identity_forwards_asked_again_total": "Commands to other services sent once more because no answer had come.",
         "identity_oldest_undecided_seconds": "How long the oldest record has waited that is not decided yet.",
         "identity_dead_letters": "Records in the service's dead letter topic.",

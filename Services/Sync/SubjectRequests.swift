@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Apps
+public import Contracts
+import Runtime
+public import Storage
+
+/// What a person asked for (docs/sync.md "Requests of data subjects").
+public struct SubjectRequestRow: Codable, Sendable, Hashable {
+    public typealias Key = Scoped<SubjectRequestID>
+
+    var app: AppID
+    var id: SubjectRequestID
+    var kind: SubjectRequest.Kind
+    var status = SubjectRequest.Status.pending
+    var reason: ReasonCode?
+    /// Of what was asked, keyed by the store's salt: the same request is known again, and the values are not.
+    var digest: TextDigest
+    var groupId: String?
+    var receivedAt: Int64
+    /// The moment of the command: who comes later is not meant.
+    var moment: Int64
+    var startsAt: Int64
+    var completedAt: Int64?
+    /// Whom it named, until it is over.
+    var mpid: MPID?
+    var identities: [Identity] = []
+    var isEveryHolder = false
+    /// Who was meant when it came: nobody is added later (S213).
+    var first: [MPID] = []
+    /// Who was erased, or whose data can be had.
+    var mpids: [MPID] = []
+    var profileCount = 0
+    var heldByOthers = 0
+    /// When to go on with it; `nil`: never.
+    var askAt: Int64?
+
+    public var key: Key { Key(app: app, id: id) }
+
+    /// Whether it names anybody yet.
+    var isOpen: Bool { mpid != nil || !identities.isEmpty || !mpids.isEmpty }
+
+    /// Everybody whose profile it may need.
+    var profiles: Set<MPID> { Set(first + mpids + [mpid].compactMap(\.self)) }
+
+    /// Until when its results can be had (S217).
+    var resultsUntil: Int64? { kind == .erasure ? nil : completedAt.map { $0 + Self.resultsKept } }
+
+    static let resultsKept: Int64 = 7 * 86_400_000
+
+    /// Nothing is left of whom it named.
+    mutating func forgetNames() { (mpid, identities, first, isEveryHolder) = (nil, [], [], false) }
+}
+
+extension SubjectRequestRow: SQLKeyedRecord {
+    public static let table = SQLTable<SubjectRequestRow>("subject_requests")
+    public static var blank: SubjectRequestRow {
+        SubjectRequestRow(
+            app: "", id: "", kind: .access, digest: TextDigest(bytes: []), receivedAt: 0, moment: 0, startsAt: 0)
+    }
+
+    public mutating func columns(_ columns: SQLColumns) throws(StorageError) {
+        try columns.written("app", app, .key)
+        try columns.written("request_id", id, .key)
+        try columns.written("group_key", groupId.map { TextDigest(of: $0) })
+        try columns.written("received_at", receivedAt)
+        try columns.written("is_open", isOpen)
+        try columns.written("ask_at", askAt)
+        try columns.json("record", &self)
+    }
+}
+
+extension SyncStore {
+    static let requestStatements = [
+        // `record` is the whole request; the other columns are what it is looked up by.
+        """
+        CREATE TABLE subject_requests (
+          app TEXT NOT NULL, request_id TEXT NOT NULL, group_key BYTEA, received_at BIGINT NOT NULL,
+          is_open BIGINT NOT NULL, ask_at BIGINT, record TEXT NOT NULL, PRIMARY KEY (app, request_id))
+        """,
+        "CREATE INDEX subject_requests_of_group ON subject_requests (app, group_key) WHERE group_key IS NOT NULL",
+        "CREATE INDEX subject_requests_open ON subject_requests (app) WHERE is_open = 1",
+        "CREATE INDEX subject_requests_to_ask ON subject_requests (ask_at) WHERE ask_at IS NOT NULL",
+    ]
+
+    func requests(_ keys: Set<SubjectRequestRow.Key>) throws -> [SubjectRequestRow] {
+        try SubjectRequestRow.table.find(keys, in: transaction)
+    }
+
+    /// The latest, and one more than are told.
+    func requests(ofGroup group: String, _ app: AppID) throws -> [SubjectRequestRow] {
+        try SubjectRequestRow.table.find(
+            "app = $1 AND group_key = $2 ORDER BY received_at DESC, request_id LIMIT $3",
+            [.text(app.text), .blob(TextDigest(of: group).bytes), SQLValue(SyncDecider.requestsTold)],
+            in: transaction)
+    }
+
+    /// Those that may need somebody's profile.
+    func openRequests(_ apps: Set<AppID>) throws -> [SubjectRequestRow] {
+        try SubjectRequestRow.table.find("app = $1 AND is_open = 1", apps, in: transaction)
+    }
+
+    /// Requests whose time has come. What is not decided then comes again under the same id.
+    func dueRequests(now: Int64, limit: Int) throws -> [DueCommand] {
+        let due = try SubjectRequestRow.table.find(
+            "ask_at <= $1 ORDER BY ask_at, app, request_id LIMIT $2", [.integer(now), SQLValue(limit)],
+            in: transaction)
+        try transaction.sendEach(
+            "UPDATE subject_requests SET ask_at = $3 WHERE app = $1 AND request_id = $2",
+            due.map { request in
+                let pause = DueCommand.pause(overdue: now - (request.askAt ?? now))
+                return [.text(request.app.text), .text(request.id.text), .integer(now + pause)]
+            })
+        return due.map { request in
+            let askAt = request.askAt ?? 0
+            return DueCommand(
+                app: request.app,
+                id: DerivedID.forward(
+                    of: CommandKey(
+                        app: request.app, source: SourceID("request/\(askAt)"), id: CommandID(request.id.text)),
+                    number: 0),
+                dueAt: Timestamp(milliseconds: askAt), command: ProcessRequest(requestId: request.id))
+        }
+    }
+}
+
+// MARK: The rules
+
+extension SyncDecider {
+    static let requestsTold = 100
+    /// How long after it began a request is expected to be done.
+    static let usualDuration: Int64 = 3_600_000
+    /// How soon a request is looked at again while other services erase their part, and while others hold what it named.
+    static let soon: Int64 = 10_000
+    static let later: Int64 = 3_600_000
+
+    private func request(_ id: SubjectRequestID) throws(Rejection) -> SubjectRequestRow {
+        guard let row = state.requests[SubjectRequestRow.Key(app: app, id: id)] else {
+            throw Rejection(.notFoundError, "There is no request with this id.")
+        }
+        try authorize(row.kind)
+        return row
+    }
+
+    /// S210: whoever may erase, and whoever may read.
+    private func authorize(_ kind: SubjectRequest.Kind) throws(Rejection) {
+        try context.principal.authorize(kind == .erasure ? .userDelete : .support)
+    }
+
+    /// S211, S212.
+    func file(_ command: FileRequest) throws(Rejection) -> Decision {
+        try authorize(command.kind)
+        if command.everyHolder == true { try context.principal.authorize(.admin) }
+        for identity in command.named where settings.nobody.contains(identity.value.text) {
+            throw Self.namesNobody(identity.type)
+        }
+        let digest = digest(of: command)
+        if let known = state.requests[SubjectRequestRow.Key(app: app, id: command.requestId)] {
+            guard known.digest == digest else {
+                throw Rejection(.invalidRequest, "data.requestId was used for another request.")
+            }
+            return Decision(.succeeded(result(known)))
+        }
+        let now = context.now.milliseconds
+        var row = SubjectRequestRow(
+            app: app, id: command.requestId, kind: command.kind, digest: digest, groupId: command.groupId,
+            receivedAt: now, moment: context.moment.milliseconds, startsAt: now + context.app.requests.delay)
+        row.mpid = command.mpid
+        row.identities = command.named
+        row.isEveryHolder = command.everyHolder == true
+        row.askAt = row.startsAt
+        row.first = meant(by: row).map(\.mpid)
+        return Decision(.succeeded(result(row)), changes: [.request(row)], events: [told(row)])
+    }
+
+    private func digest(of command: FileRequest) -> TextDigest {
+        var parts = [
+            app.text, command.kind.rawValue, command.mpid?.description ?? "", command.everyHolder == true ? "all" : "",
+            command.regulation ?? "", command.submittedAt?.rfc3339 ?? "", command.groupId ?? "",
+        ]
+        for identity in command.named { parts += [identity.type.rawValue, identity.value.text] }
+        return TextDigest(bytes: Array(context.secrets.bytes("subject-request", parts).prefix(32)))
+    }
+
+    func request(_ query: GetRequest) throws(Rejection) -> Decision {
+        Decision(.succeeded(result(try request(query.requestId))))
+    }
+
+    func requests(_ query: GetRequests) -> Decision {
+        let scopes = context.principal.scopes
+        let rows = state.requests.values.filter { row in
+            row.app == app && row.groupId == query.groupId
+                && (context.principal.kind == .service
+                    || scopes.contains(row.kind == .erasure ? .userDelete : .support))
+        }.sorted { ($1.receivedAt, $0.id) < ($0.receivedAt, $1.id) }.prefix(Self.requestsTold)
+        return Decision(.succeeded(SubjectRequestsResult(groupId: query.groupId, requests: rows.map(result))))
+    }
+
+    /// S212.
+    func cancel(_ command: CancelRequest) throws(Rejection) -> Decision {
+        var row = try request(command.requestId)
+        switch row.status {
+        case .cancelled: return Decision(.succeeded(result(row)))
+        case .inProgress, .completed: throw Rejection(.requestStarted)
+        case .pending: break
+        }
+        row.forgetNames()
+        (row.status, row.askAt) = (.cancelled, nil)
+        return Decision(.succeeded(result(row)), changes: [.request(row)], events: [told(row)])
+    }
+
+    /// S216, S217.
+    func results(_ query: GetRequestResults) throws(Rejection) -> Decision {
+        let row = try request(query.requestId)
+        guard row.kind != .erasure else {
+            throw Rejection(.notFoundError, "An erasure has no results; its certificate stands in the request.")
+        }
+        guard row.status == .completed, let until = row.resultsUntil else { throw Rejection(.resultsNotReady) }
+        guard context.now.milliseconds < until, row.askAt != nil else { throw Rejection(.resultsGone) }
+        let profiles = row.mpids.compactMap { state.profile(app, $0) }.filter { !$0.isErased }
+        return Decision(
+            .succeeded(
+                RequestResultsResult(requestId: row.id, kind: row.kind, profiles: profiles.map(ownData))))
+    }
+
+    // MARK: Going on
+
+    /// S213 to S215.
+    func process(_ command: ProcessRequest) throws(Rejection) -> Decision {
+        guard var row = state.requests[SubjectRequestRow.Key(app: app, id: command.requestId)], let askAt = row.askAt
+        else { return Decision(.noted) }
+        // A clock that is ahead takes nobody the time to cancel.
+        let now = min(context.now.milliseconds, context.logged.flatMap { $0.isBrokers ? $0.milliseconds : nil } ?? .max)
+        guard now >= askAt else {
+            row.askAt = max(askAt, context.now.milliseconds + Self.soon)
+            return Decision(.noted, changes: [.request(row)])
+        }
+        switch row.status {
+        case .pending: return try begin(row)
+        case .inProgress: return try row.reason == .ambiguousIdentity ? begin(row) : goOn(row, since: row)
+        case .completed:
+            row.mpids = []
+            row.askAt = nil
+            return Decision(.noted, changes: [.request(row)])
+        case .cancelled:
+            return Decision(.noted)
+        }
+    }
+
+    /// Who is meant by now.
+    private func meant(by row: SubjectRequestRow) -> [Profile] {
+        if let mpid = row.mpid { return [state.profile(app, mpid)].compactMap(\.self).filter { !$0.isErased } }
+        return Resolver(settings: settings, index: Draft(state, context, .erase)).meant(by: row.identities)
+    }
+
+    /// Finds whom it is about, and erases them.
+    private func begin(_ before: SubjectRequestRow) throws(Rejection) -> Decision {
+        var row = before
+        let meant = meant(by: row)
+        let sure = meant.filter { row.first.contains($0.mpid) || row.mpid == $0.mpid }
+        let isSure = row.isEveryHolder || sure.count == meant.count && sure.count <= 1
+        let found = isSure ? sure : []
+        let draft = Draft(state, context, .erase)
+        func holders(_ identities: [Identity]) -> Set<MPID> {
+            Set(identities.flatMap(draft.holders)).subtracting(found.map(\.mpid)).subtracting(row.mpids)
+        }
+        let others = holders(row.identities)
+        row.heldByOthers = others.count
+        // Several people may use one device: who has no more in common with the person is somebody else.
+        let isOver =
+            found.isEmpty && row.mpids.isEmpty
+            ? others.isEmpty : holders(row.identities.filter { !$0.type.isDevice }).isEmpty || row.kind != .erasure
+        row.reason = isOver ? nil : .ambiguousIdentity
+        row.profileCount += found.count
+        guard row.kind == .erasure, !found.isEmpty else {
+            row.mpids += found.map(\.mpid)
+            guard row.kind == .erasure, !row.mpids.isEmpty, isOver else {
+                return settle(row, since: before, isDone: isOver)
+            }
+            row.forgetNames()
+            return try goOn(row, since: before)
+        }
+        var decision = try erase(found, of: row)
+        row.mpids += found.map(\.mpid)
+        if isOver { row.forgetNames() }
+        row.status = .inProgress
+        row.askAt = context.now.milliseconds + Self.soon
+        decision.changes.append(.request(row))
+        decision.events.append(told(row))
+        return decision
+    }
+
+    /// As `sync.erase-profile` does.
+    private func erase(_ profiles: [Profile], of row: SubjectRequestRow) throws(Rejection) -> Decision {
+        let draft = Draft(state, context, .erase)
+        let others = Set(row.identities.flatMap(draft.holders)).subtracting(profiles.map(\.mpid))
+        let users = profiles.compactMap(\.mark).filter { $0.linkedAt <= row.moment }.map(\.userID)
+        let named = ErasedProfiles(
+            moment: row.moment, profiles: profiles, identities: row.identities, others: others, users: users)
+        let which: EraseProfile.Persons = enforces ? .byCustomerId : .marked
+        return try begin(named, .erase, persons: profiles.flatMap { persons($0, of: named, which) })
+    }
+
+    /// Whether the others have done their part; if one could not, it is asked again.
+    private func goOn(
+        _ changed: SubjectRequestRow, since before: SubjectRequestRow
+    ) throws(Rejection) -> Decision {
+        var row = changed
+        let open = certificates(of: row).filter { $0.completedAt == nil }
+        guard let first = open.first else { return settle(row, since: before, isDone: true) }
+        let stuck = state.erasures.values.filter { erasure in
+            erasure.command.app == app && erasure.isStuck
+                && erasure.certificate.subject.mpids.contains { row.mpids.contains($0) }
+        }
+        let isRunning = state.erasures.values.contains { erasure in
+            erasure.command.app == app && !erasure.isStuck
+                && erasure.certificate.subject.mpids.contains { row.mpids.contains($0) }
+        }
+        row.reason = isRunning ? nil : .serverError
+        row.askAt = context.now.milliseconds + (isRunning ? Self.soon : Self.later)
+        guard !isRunning, let mpid = (stuck.first?.certificate ?? first).subject.mpids.first(where: row.mpids.contains),
+            let profile = state.profile(app, mpid), profile.isErased
+        else { return Decision(.noted, changes: [.request(row)]) }
+        var decision = try eraseAgain(ErasedProfiles(moment: row.moment, profiles: [profile]))
+        decision.changes.append(.request(row))
+        if row.reason != before.reason { decision.events.append(told(row)) }
+        return decision
+    }
+
+    private func settle(_ changed: SubjectRequestRow, since before: SubjectRequestRow, isDone: Bool) -> Decision {
+        var row = changed
+        if isDone {
+            row.forgetNames()
+            row.reason = nil
+            row.status = .completed
+            row.completedAt = context.now.milliseconds
+            row.askAt = row.resultsUntil ?? (context.now.milliseconds + SubjectRequestRow.resultsKept)
+        } else {
+            row.status = .inProgress
+            row.askAt = context.now.milliseconds + Self.later
+        }
+        let isNews = (row.status, row.reason) != (before.status, before.reason)
+        return Decision(.noted, changes: [.request(row)], events: isNews ? [told(row)] : [])
+    }
+
+    // MARK: Telling
+
+    private func certificates(of row: SubjectRequestRow) -> [ErasureCertificate] {
+        guard row.kind == .erasure else { return [] }
+        var requests: Set<CommandID> = []
+        return row.mpids.compactMap { state.certificates[Profile.Key(app: app, id: $0)]?.certificate }
+            .filter { requests.insert($0.requestId).inserted }
+    }
+
+    private func result(_ row: SubjectRequestRow) -> SubjectRequestResult {
+        let certificates = certificates(of: row)
+        return SubjectRequestResult(
+            requestId: row.id, kind: row.kind, status: row.status, reason: row.reason, groupId: row.groupId,
+            receivedAt: Timestamp(milliseconds: row.receivedAt), startsAt: Timestamp(milliseconds: row.startsAt),
+            expectedAt: Timestamp(milliseconds: row.completedAt ?? (row.startsAt + Self.usualDuration)),
+            completedAt: row.completedAt.map(Timestamp.init(milliseconds:)),
+            resultsUntil: row.resultsUntil.map(Timestamp.init(milliseconds:)), profileCount: row.profileCount,
+            heldByOthers: row.status == .pending || row.status == .cancelled ? nil : row.heldByOthers,
+            certificates: row.kind == .erasure && !certificates.isEmpty ? certificates : nil)
+    }
+
+    private func told(_ row: SubjectRequestRow) -> RequestChanged {
+        RequestChanged(requestId: row.id, kind: row.kind, status: row.status, reason: row.reason)
+    }
+}
+
+extension FileRequest {
+    var named: [Identity] {
+        identities.compactMap { name, value in
+            IdentityType(rawValue: name).map { Identity($0, IdentityValue(value)) }
+        }.sorted { $0.type < $1.type }
+    }
+}
