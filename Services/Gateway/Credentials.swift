@@ -119,6 +119,12 @@ struct Credentials: Sendable {
         return try check(String(token[..<dot]), secret: String(token[token.index(after: dot)...]))
     }
 
+    /// An API key with its secret, in either of two ways.
+    func backend(_ request: APIRequest) throws(APIFailure) -> Credential {
+        guard let (id, secret) = try Self.pair(request) else { return try bearer(request) }
+        return try check(id, secret: secret)
+    }
+
     // MARK: The identity vendor's three ways (F22)
 
     /// - Parameters:

@@ -49,9 +49,10 @@ public enum GatewayProcess {
         let secrets = configuration.service.keys.isEmpty ? nil : DerivedSecrets(configuration.service.keys)
         let limits = RequestLimits(wrongCredentialsPerMinute: configuration.wrongCredentialsPerMinute)
         let reader = configuration.console == .no ? nil : ConsoleReader(configuration.service, logger)
-        let api = API(
+        var api = API(
             bus: bus, secrets: secrets, limits: limits, replyTimeout: configuration.replyTimeout, now: { .now },
             reader: reader)
+        if configuration.tls != nil { api.scheme = "https" }
         var places: [(Door, GatewayConfiguration.Place)] = [(.api, configuration.api)]
         if let admin = configuration.admin { places.append((.admin, admin)) }
         let certificates = try configuration.tls.map { try Certificates($0, logger) }

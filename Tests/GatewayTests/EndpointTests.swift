@@ -35,6 +35,10 @@ import WireJSON
         ("/webevents/v1/JS/k/Forwarding", "POST /v3/JS/{api_key}/events k"),
         ("/v1/verification/login-identity", "POST /v1/verification/login-identity "),
         ("/v1/verification/sessions/a%2Fb", "GET /v1/verification/sessions/{device_id} a/b"),
+        ("/v3/discovery", "GET /v3/discovery "), ("/v2/discovery", "GET /v3/discovery "),
+        ("/v2/requests/a/results", "GET /v3/requests/{request_id}/results a"),
+        ("/v1/profiles/-7", "DELETE /v1/profiles/{mpid} -7"),
+        ("/v1/profiles/-7/erasure", "GET /v1/profiles/{mpid}/erasure -7"),
         ("/openapi.json", "GET /openapi.json "),
     ])
     func paths(_ row: (path: String, found: String)) {
@@ -121,6 +125,8 @@ import WireJSON
     /// together.
     @Test func servicesThatHaveTheirPartInTheAnswer() {
         let others = [
+            "DELETE /v1/profiles/{mpid}": "link user verification",
+            "GET /v3/requests/{request_id}/results": "link verification",
             "DELETE /users/{user_id}": "sync user verification", "POST /sdk/v1/users": "link",
             "POST /sdk/v1/installs/{install_id}/link": "link",
             "POST /sdk/v1/installs/{install_id}/confirm-link": "link",
@@ -179,6 +185,7 @@ import WireJSON
             let expected: JSONValue =
                 switch endpoint.callers {
                 case .backend, .app, .device: [["bearerAPIKey": []]]
+                case .privacy: [["bearerAPIKey": []], ["basic": []]]
                 case .install, .expiredInstall: [["userToken": []], ["installToken": []]]
                 case .identity where endpoint.path.idName == "api_key":
                     [["basic": []], ["signature": [], "date": []], [:]]

@@ -12,6 +12,8 @@ enum Dialect: Sendable {
     /// The identity vendor's, and those of its aliases, which differ a little.
     case identity, alias
     case own
+    /// Of data subjects' requests.
+    case openDSR
 
     var isIdentityVendors: Bool { self == .identity || self == .alias }
 
@@ -23,11 +25,13 @@ enum Dialect: Sendable {
             case .linking: LinkingCalls.failure(failure, ref)
             case .identity, .alias: IdentityCalls.failure(failure, ref, isAlias: self == .alias)
             case .own: OwnCalls.failure(failure, ref)
+            case .openDSR: OpenDSRCalls.failure(failure, ref)
             }
         if let seconds = failure.retryAfter { response.headers[.retryAfter] = String(seconds) }
         if let quota = failure.quota { quota.tell(in: &response) }
         if failure.status == 401 {
-            response.headers[.wwwAuthenticate] = isIdentityVendors ? #"Basic realm="identitybus""# : "Bearer"
+            response.headers[.wwwAuthenticate] =
+                isIdentityVendors || self == .openDSR ? #"Basic realm="identitybus""# : "Bearer"
         }
         return response
     }
@@ -39,6 +43,7 @@ enum Dialect: Sendable {
             case .linking: LinkingCalls.memberNames
             case .identity, .alias: IdentityCalls.memberNames
             case .own: OwnCalls.memberNames
+            case .openDSR: OpenDSRCalls.memberNames
             }
         return names.reduce(message) { $0.replacing($1.0, with: $1.1) }
     }

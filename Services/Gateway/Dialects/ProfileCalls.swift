@@ -20,6 +20,17 @@ enum ProfileCalls {
         return mpid
     }
 
+    @Sendable static func erase(_ content: RequestContent) throws(APIFailure) -> EraseProfile {
+        EraseProfile(mpid: try mpid(content.id))
+    }
+
+    @Sendable static func readErasure(_ content: RequestContent) throws(APIFailure) -> GetProfileErasure {
+        GetProfileErasure(mpid: try mpid(content.id))
+    }
+
+    /// Where the certificate is.
+    @Sendable static func erasure(_ content: RequestContent) -> String? { "/v1/profiles/\(content.id)/erasure" }
+
     /// - Throws: `INVALID_REQUEST` when it does not say what the answer shall have.
     static func check(_ query: Query) throws(APIFailure) {
         let known = [device, user] + others.map(\.name)

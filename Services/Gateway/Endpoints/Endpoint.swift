@@ -27,6 +27,8 @@ struct Endpoint: Sendable {
         case install
         /// As ``install``, also with a token that expired not long ago (U75).
         case expiredInstall
+        /// The same with Basic authentication too, as privacy tools have it.
+        case privacy
         /// The identity vendor's clients, in its three ways. The operation is what the app may let a key alone ask for.
         case identity(GatewaySettings.Operation)
         /// Web pages, which show no more than a key's id.
@@ -63,6 +65,8 @@ struct Endpoint: Sendable {
         case console
         /// What the gateway itself answers to an API key.
         case reading(Reading)
+        /// What is the same for everybody.
+        case fixed(@Sendable () -> APIResponse)
     }
 
     /// What the gateway knows without a service. The last two need the console's reader.
@@ -95,6 +99,8 @@ struct Endpoint: Sendable {
         var asksAll = false
         /// And they are asked about what they name, until all is known of the person (``PeopleCalls``).
         var goesOn = false
+        /// What other services are asked for the answer, once this one has answered.
+        var followUps: FollowUps?
 
         /// How long the command may be decided when somebody can ask for its answer again; `nil`: for ever. A link is about
         /// the linker's turn, and nothing behind its end.
@@ -129,6 +135,46 @@ struct Endpoint: Sendable {
         var query = Query()
         /// What it would have led to; `nil` when it was carried out.
         var tried: Tried?
+        var asked = Asked()
+    }
+
+    /// By whom, when and where it was asked, for answers that say so.
+    struct Asked {
+        var app: AppID = ""
+        var now = Timestamp(milliseconds: 0)
+        /// The request's body as it was sent.
+        var body: [UInt8] = []
+        /// As the request names it.
+        var host: String?
+        var scheme = "http"
+
+        /// What a path of ours stands behind.
+        var origin: String { host.map { "\(scheme)://\($0)" } ?? "" }
+    }
+
+    /// Questions to other services that follow from an answer, and what comes of all.
+    struct FollowUps: Sendable {
+        struct Question: Sendable {
+            var type: CommandType
+            var data: JSONValue
+
+            init(_ type: CommandType, _ data: JSONValue) {
+                self.type = type
+                self.data = data
+            }
+        }
+
+        var questions: @Sendable (JSONObject) -> [Question]
+        /// Given the answers of those that had one.
+        var merge: @Sendable (JSONObject, [JSONObject]) -> JSONObject
+
+        init(
+            questions: @escaping @Sendable (JSONObject) -> [Question],
+            merge: @escaping @Sendable (JSONObject, [JSONObject]) -> JSONObject
+        ) {
+            self.questions = questions
+            self.merge = merge
+        }
     }
 
     /// What a dry run tells beside the result.
@@ -140,7 +186,9 @@ struct Endpoint: Sendable {
     }
 
     /// Backends' calls carry secrets that have no place in a browser.
-    var isForBrowsers: Bool { if case .console = work { false } else { callers != .backend } }
+    var isForBrowsers: Bool {
+        if case .console = work { false } else { callers != .backend && callers != .privacy }
+    }
 }
 
 /// What a request says, apart from who sent it.
@@ -180,14 +228,15 @@ extension Endpoint {
         _ method: String, _ path: String, _ dialect: Dialect, by callers: Callers, with others: Set<String> = [],
         pending: Pending = .isAwaited, parameters: Set<Query.Parameter>? = nil,
         _: Message.Type, data: @escaping @Sendable (RequestContent) throws(APIFailure) -> JSONValue,
-        answer: @escaping Answer = OwnCalls.answer, progress: @escaping Progress = { _ in nil }
+        answer: @escaping Answer = OwnCalls.answer, progress: @escaping Progress = { _ in nil },
+        followUps: FollowUps? = nil
     ) {
         self.init(
             method, path, dialect, by: callers,
             .command(
                 Command(
                     type: CommandType(Message.self), others: others, pending: pending, parameters: parameters,
-                    read: data, answer: answer, progress: progress)))
+                    read: data, answer: answer, progress: progress, followUps: followUps)))
     }
 
     init(_ method: String, _ path: String, _ dialect: Dialect, by callers: Callers, _ work: Work) {

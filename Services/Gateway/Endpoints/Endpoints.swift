@@ -3,12 +3,13 @@
 import Apps
 import Contracts
 import Runtime
+import WireJSON
 
 extension Endpoint {
     /// Every endpoint of the API's port; ``admin`` has those of the admin port. A new one is a value here, an operation in
     /// docs/openapi.json (then `scripts/generate`) and a word in docs/gateway.md.
     static let all: [Endpoint] =
-        linking + devices + identity + verification + [
+        linking + devices + identity + verification + privacy + [
             Endpoint("GET", "/openapi.json", .own, by: .anybody, .document)
         ]
 
@@ -26,6 +27,35 @@ extension Endpoint {
         Endpoint(
             "GET", "/users/{user_id:plain}/erasure", .linking, by: .backend,
             { GetUserErasure(userId: UserID($0.id)) }, answer: LinkingCalls.erased, progress: LinkingCalls.erasure),
+    ]
+
+    /// OpenDSR, as versions 2.0 and 3.0 have it and the identity vendor serves it (F62), and our own call for a profile.
+    private static let privacy = [
+        Endpoint(
+            "POST", "/v3|v2/requests", .openDSR, by: .privacy, parameters: [], FileRequest.self,
+            data: OpenDSRCalls.file, answer: OpenDSRCalls.filed),
+        Endpoint(
+            "GET", "/v3|v2/requests", .openDSR, by: .privacy, parameters: [.groupID], OpenDSRCalls.group,
+            answer: OpenDSRCalls.statuses),
+        Endpoint(
+            "GET", "/v3|v2/requests/{request_id:plain}", .openDSR, by: .privacy, parameters: [],
+            { GetRequest(requestId: SubjectRequestID($0.id)) }, answer: OpenDSRCalls.status),
+        Endpoint(
+            "DELETE", "/v3|v2/requests/{request_id:plain}", .openDSR, by: .privacy, parameters: [],
+            { CancelRequest(requestId: SubjectRequestID($0.id)) }, answer: OpenDSRCalls.cancelled),
+        Endpoint(
+            "GET", "/v3|v2/requests/{request_id:plain}/results", .openDSR, by: .privacy,
+            with: ["link", "verification"],
+            parameters: [], GetRequestResults.self, data: { ["requestId": .string($0.id)] },
+            answer: OpenDSRCalls.results, followUps: OpenDSRCalls.ofOthers),
+        Endpoint("GET", "/v3|v2/discovery", .openDSR, by: .anybody, .fixed(OpenDSRCalls.discovery)),
+        Endpoint(
+            "DELETE", "/v1/profiles/{mpid:plain}", .own, by: .backend, with: ["link", "user", "verification"],
+            pending: .goesOn, parameters: [], ProfileCalls.erase, answer: LinkingCalls.erased,
+            progress: ProfileCalls.erasure),
+        Endpoint(
+            "GET", "/v1/profiles/{mpid:plain}/erasure", .own, by: .backend, parameters: [], ProfileCalls.readErasure,
+            answer: LinkingCalls.erased, progress: ProfileCalls.erasure),
     ]
 
     /// Our own calls for devices. The vendor's protocol between SDK and platform is not public (F9), so these say

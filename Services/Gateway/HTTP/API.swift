@@ -27,6 +27,8 @@ struct API: Sendable {
     let now: @Sendable () -> Timestamp
     /// What the console shows of the deployment; `nil` where there is no console.
     var reader: ConsoleReader?
+    /// Of the port that it serves; a proxy in front may say another one.
+    var scheme = "http"
 
     /// - Parameters:
     ///   - credential: what ``admit(_:_:)`` said of the request.
@@ -85,14 +87,44 @@ struct API: Sendable {
         let answer = try await ask(outgoing, acceptsPending: acceptsPending)
         if case .stillPending = answer, command.pending == .goesOn { return .accepted(progress) }
         guard let reply = try Self.reply(answer) else { throw .timedOut }
+        let result = reply.result?.objectValue ?? [:]
         var response = command.answer(
             Endpoint.Outcome(
-                result: reply.result?.objectValue ?? [:], isPending: reply.status == .pending,
+                result: try await followed(result, command, outgoing), isPending: reply.status == .pending,
                 settings: caller.app.gateway, query: content.query,
-                tried: isDryRun ? Endpoint.Tried(events: reply.events, message: reply.message) : nil))
+                tried: isDryRun ? Endpoint.Tried(events: reply.events, message: reply.message) : nil,
+                asked: asked(call, caller)))
         if response.status == 202 { response.goesOn(progress) }
         if call.isRead, !caller.needsTokens { EntityTag.apply(to: &response, request: call.request) }
         return response
+    }
+
+    private func asked(_ call: Call, _ caller: Caller) -> Endpoint.Asked {
+        let forwarded = call.request.header("X-Forwarded-Proto").flatMap { ["http", "https"].contains($0) ? $0 : nil }
+        return Endpoint.Asked(
+            app: caller.app.id, now: now(), body: call.request.body, host: call.request.host,
+            scheme: forwarded ?? scheme)
+    }
+
+    /// With what other services say of it.
+    private func followed(
+        _ result: JSONObject, _ command: Endpoint.Command, _ outgoing: OutgoingCommand
+    ) async throws(APIFailure) -> JSONObject {
+        guard let followUps = command.followUps, !outgoing.isDryRun else { return result }
+        var answers: [JSONObject] = []
+        for question in followUps.questions(result) {
+            var one = outgoing
+            (one.id, one.type, one.data) = (CommandID.random(), question.type, question.data)
+            one.expires = now().adding(replyTimeout)
+            do throws(APIFailure) {
+                guard let reply = try Self.reply(try await ask(one)) else { throw .timedOut }
+                answers.append(reply.result?.objectValue ?? [:])
+            } catch {
+                // Nobody any more.
+                guard [404, 410].contains(error.status) else { throw error }
+            }
+        }
+        return followUps.merge(result, answers)
     }
 
     private func ask(_ command: OutgoingCommand, acceptsPending: Bool = false) async throws(APIFailure) -> Answer {

@@ -103,6 +103,7 @@ extension API {
         case .identity(let operation): try credentials.identity(call.request, operation, pathKey: call.route.apiKey)
         case .device, .install: try credentials.device(call.request)
         case .expiredInstall: try credentials.device(call.request, inGrace: true)
+        case .privacy: try credentials.backend(call.request)
         case .app, .backend, .page, .anybody: try credentials.bearer(call.request)
         }
     }

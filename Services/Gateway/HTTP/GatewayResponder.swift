@@ -110,7 +110,9 @@ struct GatewayResponder: HTTPResponder {
             return (routes.first, await refused(request, routes))
         }
         var response: APIResponse
-        if case .document = route.endpoint.work {
+        if case .fixed(let answer) = route.endpoint.work {
+            response = answer()
+        } else if case .document = route.endpoint.work {
             response = OpenAPIDocument.of(door).response(knownAs: request.headers[.ifNoneMatch])
         } else if case .console = route.endpoint.work {
             guard let file = console?.response(route.id) else { return (nil, await refused(request, [])) }
@@ -145,9 +147,10 @@ struct GatewayResponder: HTTPResponder {
         _ request: Request, _ context: GatewayContext, _ route: Route, _ client: Client, _ trace: TraceContext,
         _ note: inout AccessNote
     ) async throws -> APIResponse {
-        let apiRequest = APIRequest(
+        var apiRequest = APIRequest(
             method: request.method.rawValue, path: request.uri.path, query: request.uri.query,
             headers: request.headers, client: client)
+        apiRequest.host = request.head.authority ?? request.header("Host")
         var response: APIResponse
         do {
             if case .reading(let reading) = route.endpoint.work {

@@ -14,6 +14,8 @@ struct APIRequest: Sendable {
     /// After decompression. Empty until it is read.
     var body: [UInt8] = []
     var client = Client.unknown
+    /// As it names where it was sent.
+    var host: String?
 
     func header(_ name: String) -> String? {
         HTTPField.Name(name).flatMap { headers[$0] }

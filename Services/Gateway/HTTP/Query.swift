@@ -12,6 +12,8 @@ struct Query: Sendable {
         case source
         /// Of the identity vendor: what the answer shall have.
         case fields
+        /// Of OpenDSR: requests that belong together.
+        case groupID = "group_id"
     }
 
     private(set) var values: [Parameter: String] = [:]
