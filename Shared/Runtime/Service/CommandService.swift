@@ -397,8 +397,7 @@ public struct DecisionContext: Sendable {
     public var now: Timestamp
     /// When the command was given, by its record: never later than `now`, so that it can be remembered.
     public var moment: Moment
-    /// The same as the record tells it, to be compared with what is remembered: where the clock of the service went back,
-    /// those of records did not.
+    /// As the record tells it, to be compared with what is remembered: the service's clock may have gone back.
     public var told: Moment
     /// When the record was logged, and by whose clock; `nil` where nothing tells.
     public var logged: Moment?
