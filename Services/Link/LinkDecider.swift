@@ -100,9 +100,14 @@ public struct LinkDecider {
 
     /// The first that no other system has given (L156).
     var newUserID: UserID {
+        var id = context.newUserID
+        guard state.hasImported else { return id }
         var counter = 0
-        while state.person(userID: context.newUserID(counter))?.imported != nil { counter += 1 }
-        return context.newUserID(counter)
+        while state.person(userID: id)?.imported != nil {
+            counter += 1
+            id = context.newUserID(counter)
+        }
+        return id
     }
 
     func person(on install: Install) -> Person? { install.userID.flatMap { state.person(userID: $0) } }

@@ -99,7 +99,7 @@ public struct LinkService: CommandService {
     private func loadNextIDs(
         _ wanted: LinkWanted, _ commands: [(LinkCommand, DecisionContext)], _ store: LinkStore, _ state: inout LinkState
     ) throws {
-        for creator in wanted.creators {
+        for creator in wanted.creators where state.hasImported {
             var counter = 0
             while state.person(userID: commands[creator.place].1.newUserID(counter))?.imported != nil {
                 counter += 1

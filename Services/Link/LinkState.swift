@@ -37,6 +37,8 @@ public struct LinkState: ServiceState, Sendable {
     private(set) var lateLinks: [LateLink] = []
     /// Persons who have given up an external id that somebody else may have taken.
     private(set) var renamed: Set<UserID> = []
+    /// Whether another system has given the id of one of the persons (L156).
+    private(set) var hasImported = false
     /// How many persons have gone because nobody came back.
     private(set) var expired = 0
 
@@ -90,7 +92,10 @@ public struct LinkState: ServiceState, Sendable {
     }
 
     mutating func load(_ rows: [Person]) {
-        for person in rows where persons.load(person) { index(person, insteadOf: nil) }
+        for person in rows where persons.load(person) {
+            if person.imported != nil { hasImported = true }
+            index(person, insteadOf: nil)
+        }
     }
 
     mutating func load(_ rows: [Erasure]) {
@@ -120,7 +125,9 @@ public struct LinkState: ServiceState, Sendable {
     public mutating func apply(_ change: Change) {
         switch change {
         case .install(let install): index(install, insteadOf: installs.put(install))
-        case .person(let person): index(person, insteadOf: persons.put(person))
+        case .person(let person):
+            if person.imported != nil { hasImported = true }
+            index(person, insteadOf: persons.put(person))
         case .erasure(let erasure):
             erasures.put(erasure)
             index(erasure)

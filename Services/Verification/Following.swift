@@ -54,7 +54,7 @@ extension VerificationDecider {
     /// Whether the sync service has yet to answer logins or logouts of the device.
     /// - Parameter ended: the one that ends with this decision.
     func isBusy(_ deviceID: DeviceID, but ended: LoginSaga? = nil) -> Bool {
-        !state.sagas(app: context.app.id) { $0.deviceID == deviceID && $0.forwardID != ended?.forwardID }.isEmpty
+        state.sagas(app: context.app.id, of: deviceID).contains { $0.forwardID != ended?.forwardID }
     }
 }
 

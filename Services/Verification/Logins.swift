@@ -164,9 +164,7 @@ extension VerificationDecider {
 
     /// Whether the sync service has yet to answer a login that the device sent after this.
     private func hasLater(than saga: LoginSaga) -> Bool {
-        !state.sagas(app: context.app.id) {
-            $0.deviceID == saga.deviceID && $0.kind == .login && $0.number > saga.number
-        }.isEmpty
+        state.sagas(app: context.app.id, of: saga.deviceID).contains { $0.kind == .login && $0.number > saga.number }
     }
 
     static let erased = Rejection(.profileErased, "The user was erased while the login was on its way.")

@@ -22,6 +22,8 @@ public struct SessionState: ServiceState, Sendable {
 
     private(set) var sessions = Table<Session>()
     private(set) var sagas = Table<LoginSaga>()
+    /// Of each device its sagas' forwards: an answer asks for one device, and a batch may have a thousand.
+    private var underWay: [Session.Key: [CommandID]] = [:]
     private(set) var erased: Set<Scoped<MPID>> = []
     /// By app: what stands in the database, where a command of the batch asks for it.
     private var totals: [AppID: [Tally: Count]] = [:]
@@ -52,9 +54,9 @@ public struct SessionState: ServiceState, Sendable {
         sagas[forwardID].flatMap { $0.command.app == app ? $0 : nil }
     }
 
-    /// The app's sagas for which this is so, in the order of their forwards.
-    func sagas(app: AppID, where isWanted: (LoginSaga) -> Bool) -> [LoginSaga] {
-        sagas.values.filter { $0.command.app == app && isWanted($0) }.sorted { $0.key < $1.key }
+    /// The device's sagas, in no order.
+    func sagas(app: AppID, of device: DeviceID) -> some Sequence<LoginSaga> {
+        (underWay[Session.Key(app: app, id: device)] ?? []).lazy.compactMap { sagas[$0] }
     }
 
     func isErased(app: AppID, _ mpid: MPID) -> Bool { erased.contains(Scoped(app: app, id: mpid)) }
@@ -68,7 +70,17 @@ public struct SessionState: ServiceState, Sendable {
 
     mutating func load(_ rows: [Session]) { rows.forEach { sessions.load($0) } }
 
-    mutating func load(_ rows: [LoginSaga]) { rows.forEach { sagas.load($0) } }
+    mutating func load(_ rows: [LoginSaga]) {
+        for saga in rows {
+            sagas.load(saga)
+            note(saga)
+        }
+    }
+
+    private mutating func note(_ saga: LoginSaga) {
+        let device = Session.Key(app: saga.command.app, id: saga.deviceID)
+        if underWay[device]?.contains(saga.key) != true { underWay[device, default: []].append(saga.key) }
+    }
 
     mutating func load(_ counts: [Tally: Count], app: AppID) { totals[app] = counts }
 
@@ -108,7 +120,9 @@ public struct SessionState: ServiceState, Sendable {
         case .expired(let session):
             sessions.remove(session.key)
             expired += 1
-        case .began(let saga): sagas.put(saga)
+        case .began(let saga):
+            sagas.put(saga)
+            note(saga)
         case .ended(let saga): sagas.remove(saga.key)
         case .erased(let app, let mpids):
             let people = mpids.map { Scoped(app: app, id: $0) }

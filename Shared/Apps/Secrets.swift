@@ -165,7 +165,8 @@ public struct TokenSecret: Sendable, CustomStringConvertible {
 public struct DerivedSecrets: Sendable {
     /// What the ids of new users, profiles and aliases are derived with.
     public let ids: DerivedID.Salt
-    private let salt: SymmetricKey
+    /// With the salt taken in: the two blocks of each code that are about the key are computed once.
+    private let start: HMAC<SHA512>
     private let tokenKey: SymmetricKey
     private let previousTokenKeys: [SymmetricKey]
     private let known = KnownKeys()
@@ -176,15 +177,16 @@ public struct DerivedSecrets: Sendable {
     /// - Parameter salt: the store's. Without one nothing can be derived from a command again: that is for processes
     ///   that only check user tokens.
     public init(_ keys: DeploymentKeys, salt: [UInt8]? = nil) {
-        self.salt = salt.map { SymmetricKey(data: $0) } ?? SymmetricKey(size: .bits256)
-        ids = DerivedID.Salt(self.salt)
+        let salt = salt.map { SymmetricKey(data: $0) } ?? SymmetricKey(size: .bits256)
+        start = HMAC(key: salt)
+        ids = DerivedID.Salt(salt)
         // Without keys: one that nobody else has.
         tokenKey = keys.signing(.tokens) ?? SymmetricKey(size: .bits256)
         previousTokenKeys = Array(keys.checking(.tokens).dropFirst())
     }
 
     /// 64 bytes, HMAC-SHA512 of the purpose and the parts under the salt.
-    public func bytes(_ purpose: String, _ parts: [String]) -> [UInt8] { Self.code([purpose] + parts, salt) }
+    public func bytes(_ purpose: String, _ parts: [String]) -> [UInt8] { Self.code([purpose] + parts, start) }
 
     /// Encrypts what only who has the salt is to read (AES-GCM). The same bytes give the same text: the number that is used
     /// once follows from them.
@@ -218,11 +220,11 @@ public struct DerivedSecrets: Sendable {
     }
 
     private static func tokenKey(of app: AppID, _ key: SymmetricKey) -> SymmetricKey {
-        SymmetricKey(data: code(["user-token-key", app.text, "", ""], key))
+        SymmetricKey(data: code(["user-token-key", app.text, "", ""], HMAC(key: key)))
     }
 
     /// Lengths are part of the text, so that no two lists of parts give one code.
-    private static func code(_ parts: [String], _ key: SymmetricKey) -> [UInt8] {
+    private static func code(_ parts: [String], _ start: HMAC<SHA512>) -> [UInt8] {
         var text: [UInt8] = []
         text.reserveCapacity(parts.reduce(0) { $0 + $1.utf8.count + 21 })
         for part in parts {
@@ -230,7 +232,9 @@ public struct DerivedSecrets: Sendable {
             text.append(UInt8(ascii: ":"))
             text.append(contentsOf: part.utf8)
         }
-        return HMAC<SHA512>.authenticationCode(for: text, using: key).withUnsafeBytes { Array($0) }
+        var code = start
+        code.update(data: text)
+        return code.finalize().withUnsafeBytes { Array($0) }
     }
 }
 

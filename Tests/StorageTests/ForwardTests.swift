@@ -40,9 +40,11 @@ import Testing
         #expect(try due(database, now: 15_999).map(\.app) == ["other"])
         #expect(try due(database, now: 16_000).map(\.asked) == [3])
         #expect(try due(database, now: 16_000).isEmpty)
-        try database.transaction { try Forwards.answered([("app", "one"), ("app", "unknown")], in: $0) }
+        try database.transaction {
+            try Forwards.answered([.init(app: "app", id: "one"), .init(app: "app", id: "unknown")], in: $0)
+        }
         #expect(try due(database, now: .max / 2).map(\.app) == ["other"])
-        try database.transaction { try Forwards.answered([("other", "one")], in: $0) }
+        try database.transaction { try Forwards.answered([.init(app: "other", id: "one")], in: $0) }
         #expect(try due(database, now: .max / 2).isEmpty)
     }
 

@@ -200,8 +200,9 @@ extension BatchDecider {
                 if answer.status == .pending { continue }
             }
             let body = try? command.body.get()
-            var state = try service.load(body.map { [($0, context(of: command, now))] } ?? [], in: transaction)
-            let decision = decide(command, state, now)
+            let context = context(of: command, now)
+            var state = try service.load(body.map { [($0, context)] } ?? [], in: transaction)
+            let decision = decide(command, state, context)
             decision.changes.forEach { state.apply($0) }
             try service.save(state, in: transaction)
             let questions = questions(of: decision, on: command)

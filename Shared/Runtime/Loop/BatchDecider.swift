@@ -73,11 +73,16 @@ struct BatchDecider<Service: CommandService> {
         let accepted = batch.compactMap { $0.accepted }
         let found = try Inbox.find(accepted.map { ($0.key, $0.stored) }, in: transaction)
         let known = found.commands
-        let fresh = accepted.compactMap { command -> (Service.Command, DecisionContext)? in
-            guard known[command.key] == nil, command.triedFor == nil, case .success(let body) = command.body else {
-                return nil
-            }
-            return (body, context(of: command, now))
+        var fresh: [(Service.Command, DecisionContext)] = []
+        // By record. Its time is read from the record's, which costs something.
+        var contexts = [DecisionContext?](repeating: nil, count: batch.count)
+        for place in batch.indices {
+            guard let command = batch[place].accepted, known[command.key] == nil, command.triedFor == nil,
+                case .success(let body) = command.body
+            else { continue }
+            let context = context(of: command, now)
+            contexts[place] = context
+            fresh.append((body, context))
         }
         var state = try service.load(fresh, in: transaction)
         let isInDoubt = accepted.contains { $0.isTooOldToTell }
@@ -85,7 +90,7 @@ struct BatchDecider<Service: CommandService> {
         let again = repeatedKeys(accepted)
         var chains = Chains(count: batch.count)
         let facts = try facts(fresh, in: transaction)
-        let decisions = decide(batch, known, again, facts, &state, &chains, now)
+        let decisions = decide(batch, known, again, contexts, facts, &state, &chains, now)
         try service.save(state, in: transaction)
         try Mentions.append(
             chains.mentions(secrets, now), generation: found.generation, in: transaction)
@@ -155,15 +160,17 @@ struct BatchDecider<Service: CommandService> {
     ///   before.
     private func decide(
         _ batch: [Inbound<Service.Command>], _ known: [CommandKey: KnownCommand], _ again: Set<CommandKey>,
-        _ facts: [CommandKey: Result<FactsResult, Rejection>], _ state: inout Service.State, _ chains: inout Chains,
-        _ now: Timestamp
+        _ contexts: [DecisionContext?], _ facts: [CommandKey: Result<FactsResult, Rejection>],
+        _ state: inout Service.State, _ chains: inout Chains, _ now: Timestamp
     ) -> [Decided?] {
         var decided = Set(known.keys)
         return batch.indices.map { place in
             guard let command = batch[place].accepted, command.triedFor == nil, !decided.contains(command.key),
                 !pastTimes.wasRefused(command)
             else { return nil }
-            let decision = decide(command, state, now, facts: facts.isEmpty ? nil : facts[command.key])
+            var context = contexts[place] ?? context(of: command, now)
+            if !facts.isEmpty { context.facts = facts[command.key] }
+            let decision = decide(command, state, context)
             if command.isDryRun { return decision }
             if again.contains(command.key) { decided.insert(command.key) }
             var chain = DecisionChain(command.stored)
@@ -188,17 +195,13 @@ struct BatchDecider<Service: CommandService> {
         service.ids(in: body, of: command.key.app, state).forEach { chain.mention($0) }
     }
 
-    func decide(
-        _ command: Command, _ state: Service.State, _ now: Timestamp, facts: Result<FactsResult, Rejection>? = nil
-    ) -> Decided {
-        if let expiry = command.expiry, !pastTimes.wasRepeated(command), expiry <= time(of: command, now) {
+    func decide(_ command: Command, _ state: Service.State, _ context: DecisionContext) -> Decided {
+        if let expiry = command.expiry, !pastTimes.wasRepeated(command), expiry <= context.now {
             return Decision(.expired)
         }
         switch command.body {
         case .failure(let rejection): return Decision(.rejected(rejection))
         case .success(let body):
-            var context = context(of: command, now)
-            context.facts = facts
             let decision = service.decide(body, state, context)
             return pastTimes.rejection(of: command, now: decision.outcome)
                 .map { Decision(.rejected($0)) } ?? decision

@@ -33,6 +33,8 @@ struct MessageWriter {
     private let toGateway: Seal
     /// The reply topics that apps have for themselves, with prefix. They are the deployment's, so they are waited for.
     var appReplyTopics: Set<String> = []
+    /// The commands topics of all services, for the apps that have none of their own.
+    private let sharedCommands: Set<String>
     /// The apps that have commands topics of their own.
     private var commandsOwners: Set<AppID> = []
     private let encoder = WireJSONEncoder()
@@ -47,8 +49,7 @@ struct MessageWriter {
     }
 
     private func text(_ now: Timestamp) -> String {
-        if let instant, instant.time == now { return instant.text }
-        return now.rfc3339
+        if let instant, instant.time == now { instant.text } else { now.rfc3339 }
     }
 
     init(service: String, topics: Topics, keys: DeploymentKeys) {
@@ -57,6 +58,7 @@ struct MessageWriter {
         source = "\(Topics.ownSources)\(service)"
         eventsTopic = topics.events(service)
         ownReplies = topics.replies(to: service)
+        sharedCommands = Set(Topics.services.map { topics.commands($0) })
         gatewayReplies = topics.gatewayReplies
         commands = Seal(Signature.internalKeyID, keys.signing(.commands))
         events = Seal(Signature.eventsKeyID, keys.signing(.events))
@@ -383,6 +385,8 @@ struct MessageWriter {
 
     /// Where a command that was written before goes now.
     private func commandsTopic(of message: OutboxRecord) -> String {
+        // As mostly: nobody has topics of its own, so what is in a shared one stays there, unopened.
+        if commandsOwners.isEmpty, sharedCommands.contains(message.topic) { return message.topic }
         guard let event = try? EnvelopeReader.open(value: message.value, headers: message.headers),
             let service = CommandType.service(of: event.attributes.type), let app = event.attributes.appID
         else { return message.topic }

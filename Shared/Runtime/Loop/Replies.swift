@@ -15,7 +15,7 @@ struct Replies {
     /// The commands that this batch sends on to other services.
     private(set) var forwards: [(app: AppID, id: CommandID, message: OutboxRecord)] = []
     /// The forwards that this batch reads the answer to.
-    private(set) var answered: [(app: AppID, id: CommandID)] = []
+    private(set) var answered: Set<Scoped<CommandID>> = []
 
     /// Loads the sagas in question. One round trip, none when there are no sagas.
     init(
@@ -40,11 +40,11 @@ struct Replies {
 
     mutating func forward(_ id: CommandID, of app: AppID, _ message: OutboxRecord) {
         // In a store that was put back an answer may stand before what it answers. Nobody took it, so it is asked for.
-        answered.removeAll { $0.app == app && $0.id == id }
+        answered.remove(Scoped(app: app, id: id))
         forwards.append((app, id, message))
     }
 
-    mutating func read(answerTo forward: CommandID, of app: AppID) { answered.append((app, forward)) }
+    mutating func read(answerTo forward: CommandID, of app: AppID) { answered.insert(Scoped(app: app, id: forward)) }
 
     /// `nil` when there is none, or it has its final answer already.
     func unsettledSaga(_ command: CommandKey) -> Saga? {

@@ -421,8 +421,7 @@ public struct DecisionContext: Sendable {
         self.moment = moment ?? Moment(milliseconds: now.milliseconds)
         self.told = told ?? self.moment
         self.expiry = expiry
-        self.secrets = secrets
-        self.retention = retention
+        (self.secrets, self.retention) = (secrets, retention)
     }
 
     /// Until when the inbox has what is decided now: its generations go once they are between one and one and a half

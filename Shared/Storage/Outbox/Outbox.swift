@@ -144,10 +144,9 @@ public enum Forwards {
 
     /// Forgets forwards that are answered, in the transaction that decides on the answer. Unknown ones are no error.
     public static func answered(
-        _ forwards: [(app: AppID, id: CommandID)], in transaction: any SQLTransaction
+        _ forwards: Set<Scoped<CommandID>>, in transaction: any SQLTransaction
     ) throws(StorageError) {
-        try UnansweredForward.table.remove(
-            forwards.map { Scoped(app: $0.app, id: $0.id) }, in: transaction)
+        try UnansweredForward.table.remove(forwards.sorted(), in: transaction)
     }
 
     /// The forwards whose time has come, longest overdue first, at most `limit` of them, as they stand after they
