@@ -412,6 +412,13 @@ def test_a_resume_file_is_of_one_import(importing: Import) -> None:
     assert importing.counts(first, f"--resume={progress}") == {"users": tally(2)}
 
 
+def test_nothing_is_sent_before_the_resume_file_is_there(importing: Import) -> None:
+    """The ids of the lists stand in it: without it they would be sent again as others."""
+    path = importing.file("one.jsonl", [user(fresh("a")) for _ in range(300)])
+    assert "cannot be written" in importing.run(path, "--resume=/nowhere/progress", status=None).stderr
+    assert importing.counts(path) == {"users": tally(300)}
+
+
 def test_refused_as_a_whole(importing: Import) -> None:
     path = importing.file("one.jsonl", [user(fresh("a"))])
     arguments = [

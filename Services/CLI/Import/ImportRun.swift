@@ -62,6 +62,8 @@ final class ImportRun {
     func run(unless stop: () -> Bool) throws {
         defer { progress.clear() }
         do {
+            // The ids of all lists follow from what stands in it: whoever is killed after the first one is sent knows them.
+            try save(always: true)
             var stopped: ContinuousClock.Instant?
             while true {
                 if stopped == nil, stop() { stopped = .now }
