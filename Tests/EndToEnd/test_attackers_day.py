@@ -179,11 +179,21 @@ def calls(who: Person) -> dict[str, tuple[str, str, Any]]:
                 [{"identifier": "uid", "value": who.external_id}])}),
         "verification-check": ("POST", "/v1/verification/check", {"userId": who.external_id, "userAuthToken": "x"}),
         "verification-session": ("GET", f"/v1/verification/sessions/{who.device}", None),
+        "dsr-file": ("POST", "/v3/requests", {
+            "regulation": "gdpr", "subject_request_id": str(uuid.uuid4()), "subject_request_type": "erasure",
+            "submitted_time": "2026-10-02T15:00:00Z", "api_version": "3.0",
+            "subject_identities": {"email": {"value": who.email, "encoding": "raw"}}}),
+        "dsr-group": ("GET", "/v3/requests?group_id=batch", None),
+        "dsr-status": ("GET", f"/v3/requests/{uuid.uuid4()}", None),
+        "dsr-cancel": ("DELETE", f"/v3/requests/{uuid.uuid4()}", None),
+        "dsr-results": ("GET", f"/v3/requests/{uuid.uuid4()}/results", None),
+        "eraseProfile": ("DELETE", f"/v1/profiles/{who.mpid}", None),
+        "getProfileErasure": ("GET", f"/v1/profiles/{who.mpid}/erasure", None),
     }
 
 
 # These say nothing of a person, or are about a device whose id only that device knows: see `test_what_is_left_open`.
-ABOUT_NOBODY = {"events", "openapi", "logout", "verification-logout", "alias"}
+ABOUT_NOBODY = {"events", "openapi", "logout", "verification-logout", "alias", "dsr-discovery"}
 
 
 def operations() -> set[str]:
@@ -216,7 +226,7 @@ CREDENTIALS: dict[str, list[dict[str, str]]] = {
 # What another app's credentials do under their own roof, with the same ids: they work there, and tell nothing.
 AT_HOME = {
     "requestAuthenticationCode", "linkUser", "createUser", "identify", "login", "search", "verification-check",
-    "verification-login", "verification-session", "eraseUser", "getErasure", "modify"}
+    "verification-login", "verification-session", "eraseUser", "getErasure", "modify", "dsr-file", "dsr-group"}
 
 
 @pytest.mark.parametrize("credential", CREDENTIALS)
@@ -263,6 +273,10 @@ SCOPES: dict[str, str | None] = {
     "sync.get-users": "identity.sync", "sync.apply-alias": None, "sync.erase-profile": "user.delete", "sync.forget": None,
     "sync.keep-erased": None, "sync.detach": "support", "sync.allow": "support",
     "sync.restrict": "support", "link.import-users": "import", "sync.import-profiles": "import",
+    "sync.file-request": "user.delete", "sync.get-request": "user.delete", "sync.get-requests": "user.delete",
+    "sync.cancel-request": "user.delete", "sync.get-request-results": "support", "sync.process-request": None,
+    "sync.expire-profile": None, "sync.expire-device": None, "verification.expire-session": None,
+    "user.expire-user": None, "link.expire-user": None,
     "verification.login": "sdk", "verification.login-identity": "sdk", "verification.logout": "sdk",
     "verification.check": "verification.check", "verification.usage": "admin",
     "verification.get-session": "verification.check", "verification.forget": None, "verification.review-session": None,
@@ -284,6 +298,7 @@ def aimed(who: Person) -> dict[str, dict[str, Any]]:
     known = {"deviceId": who.device, "knownIdentities": {"customerid": who.external_id}}
     mine = {"installId": who.install}
     why = {"author": "thief", "reason": "because"}
+    asked, unused = {"requestId": str(uuid.uuid4())}, {"lastSeen": "2030-01-01T00:00:00Z"}
     return {
         "link.request": {**mine, "externalId": fresh("thief")}, "link.set-install-status": {**mine, "status": "deleted"},
         "link.erase-user": {"userId": who.user}, "link.get-erasure": {"userId": who.user},
@@ -316,6 +331,12 @@ def aimed(who: Person) -> dict[str, dict[str, Any]]:
         "verification.check": {"userId": who.external_id, "userAuthToken": "x"}, "verification.usage": {},
         "verification.get-session": {"deviceId": who.device},
         "verification.forget": {"mpids": [who.mpid]}, "verification.review-session": {"deviceId": who.device},
+        "sync.file-request": {**asked, "kind": "erasure", "identities": {"email": who.email}},
+        "sync.get-request": asked, "sync.get-requests": {"groupId": "batch"}, "sync.cancel-request": asked,
+        "sync.get-request-results": asked, "sync.process-request": asked,
+        "sync.expire-profile": {"mpid": who.mpid, **unused}, "sync.expire-device": {"deviceId": who.device, **unused},
+        "verification.expire-session": {"deviceId": who.device, **unused},
+        "user.expire-user": {**mine, **unused}, "link.expire-user": {"userId": who.user, **unused},
     }
 
 
