@@ -85,6 +85,8 @@ class Tale:
         self.mpids: dict[str, str] = {}
         self.devices: set[str] = set()
         self.left_behind: set[str] = set()
+        # Whom each answer names as the user before.
+        self.previous: list[str | None] = []
 
     def result(self, command: Command) -> dict[str, Any]:
         reply = self.bus.ask(command)
@@ -112,6 +114,7 @@ class Tale:
         if reply["status"] != "succeeded":
             return str(reply["reason"])
         result = reply["result"]
+        self.previous.append(self.name(result["previousMPID"]) if "previousMPID" in result else None)
         words = [self.name(result["mpid"]), "known" if result["isLoggedIn"] else "anonymous", result["rule"]]
         if "changeResults" in result:
             words += ["changed", *(self.name(one["modifiedMPID"]) for one in result["changeResults"])]
@@ -138,6 +141,17 @@ class Tale:
                  for value in values]
         return " ".join(words + ["orphaned"] * told["isOrphaned"])
 
+    def seen(self) -> dict[str, list[dict[str, Any]]]:
+        """The users of each device."""
+        return {
+            device: self.result(c.get_users(device + self.mark, self.app).but(signer="internal"))["users"]
+            for device in sorted(self.devices)}
+
+    def users(self, without: set[str]) -> dict[str, list[tuple[str, bool]]]:
+        named = {device: [(self.name(user["mpid"]), user["isCurrent"]) for user in users]
+                 for device, users in self.seen().items()}
+        return {device: [user for user in users if user[0] not in without] for device, users in named.items()}
+
     # Import
 
     def bring(self, profiles: dict[str, dict[str, Any]]) -> None:
@@ -153,9 +167,8 @@ class Tale:
         """Everybody is read, and imported where nobody is known. Orphans stay: nothing finds them again (S32)."""
         stays, moved = self.mark, fresh("")
         seen: dict[str, list[dict[str, Any]]] = {}
-        for device in sorted(self.devices):
-            command = c.get_users(device + stays, self.app).but(signer="internal")
-            for user in self.result(command)["users"]:
+        for device, users in self.seen().items():
+            for user in users:
                 times = {time: user[time] for time in ("firstSeen", "lastSeen")}
                 seen.setdefault(user["mpid"], []).append(
                     {"deviceId": device + moved, "isCurrent": user["isCurrent"], **times})
@@ -177,11 +190,15 @@ class Tale:
     ("table", "steps"), [(table, steps) for table in STRATEGIES for steps in range(len(story(table)) + 1)])
 def test_a_story_goes_on_with_imported_people(tables: Deployment, table: str, steps: int) -> None:
     """S22 to S26, S154. With 0 steps nobody has moved: so the story is the same here as there."""
-    tale, lines = Tale(tables, STRATEGIES[table]), story(table)
+    grown, tale, lines = Tale(tables, STRATEGIES[table]), Tale(tables, STRATEGIES[table]), story(table)
+    grown.play(lines)
     tale.play(lines[:steps])
     if steps:
         tale.move()
     tale.play(lines[steps:])
+    # Also in what the story does not tell.
+    assert tale.previous == grown.previous
+    assert tale.users(set()) == grown.users(tale.left_behind)
 
 
 @pytest.mark.parametrize(("app", "people", "lines"), [(app, people, lines) for app, _, people, lines in GIVEN],
