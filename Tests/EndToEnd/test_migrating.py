@@ -5,12 +5,14 @@ the page says. Between them the apps do what the page says of them."""
 import base64
 import hashlib
 import hmac
+import http.server
 import json
 import os
 import re
 import secrets
 import shutil
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -61,6 +63,7 @@ class Team:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.played: set[str] = set()
         shutil.copytree(EXPORTS, folder)
         (folder / "secrets").mkdir()
         (folder / "scripts").symlink_to(REPOSITORY / "scripts")
@@ -97,8 +100,11 @@ class Team:
     def post(self, path: str, key: str, body: dict[str, Any]) -> Answer:
         return self.client.send("POST", path, body, bearer(key, self.secret(key)))
 
-    def play(self, heading: str, before: dict[str, Callable[[], None]]) -> None:
-        """`before`: what happens elsewhere, before the first command that begins so."""
+    def play(self, heading: str, before: dict[str, Callable[[], None]]) -> bool:
+        """`before`: what happens elsewhere, before the first command that begins so. False: it was played before."""
+        if heading in self.played:
+            return False
+        self.played.add(heading)
         for command, page in steps(heading):
             if command.startswith(FIRST):
                 continue
@@ -106,6 +112,7 @@ class Team:
                 before.pop(beginning)()
             self.compare(command, page)
         assert not before, f"{set(before)} are no commands of the page"
+        return True
 
     def compare(self, command: str, page: list[str]) -> None:
         """A line of its own that is `…` stands for any number of lines."""
@@ -164,7 +171,8 @@ def test_from_the_identity_vendor(team: Team) -> None:
         assert phone.call("login", ANONYMOUS, customerid="c-1001")["mpid"] == ANNA
         assert phone.call("identify", ANNA, customerid="c-1001")["is_logged_in"]
 
-    team.play("From the identity vendor", {"scripts/from-vendor profiles profiles-of-cut-over.jsonl": switched})
+    if not team.play("From the identity vendor", {"scripts/from-vendor profiles profiles-of-cut-over.jsonl": switched}):
+        return
     assert phone.call("login", ANNA, other2="loyalty-90", customerid="c-1001")["mpid"] == ANNA
     assert phone.call("login", ANNA, customerid="c-1006")["mpid"] == NEWCOMER
     assert phone.call("login", NEWCOMER, email="bert.new@mail.example")["mpid"] != NEWCOMER
@@ -179,8 +187,9 @@ def test_from_the_linking_vendor(team: Team) -> None:
         body = {"installId": "another-phone", "device": {"kind": "phone", "platform": "ios"}, "authCode": code}
         made.append(team.post("/sdk/v1/users", "ride-sdk", body).text_of("userId"))
 
-    team.play("From the linking vendor", {"identitybus import users.csv --app ride --key-id ride-import --errors":
-                                          signed_up_meanwhile})
+    if not team.play("From the linking vendor", {
+            "identitybus import users.csv --app ride --key-id ride-import --errors": signed_up_meanwhile}):
+        return
     assert made and not made[0].startswith("61c1d2e3")
 
 
@@ -208,5 +217,81 @@ def test_from_the_verification_vendor(team: Team) -> None:
 
 
 def test_the_way_back(team: Team) -> None:
-    """After the others."""
+    test_from_the_identity_vendor(team)
+    test_from_the_linking_vendor(team)
     team.play("The way back", {})
+
+
+def test_each_block_of_the_page_is_run() -> None:
+    headings = re.findall(r"^## (.*)$", PAGE, re.M)
+    assert {one for one in headings if steps(one)} == {*VENDORS, "The way back"}
+    assert set(re.findall(r"^```(\w+)$", PAGE, re.M)) == {"console", "yaml"}
+
+
+# What is counted
+
+
+def counted(team: Team, lines: list[tuple[str, dict[str, Any], int, Any]], *more: str) -> tuple[dict[str, dict[str, int]], int]:
+    (team.folder / "odd.jsonl").write_text("".join(
+        json.dumps({"path": path, "body": body, "status": status, "answer": answer}) + "\n"
+        for path, body, status, answer in lines))
+    answer = subprocess.run(
+        ["scripts/from-vendor", "compare", "odd.jsonl", "--imported", "people.jsonl", "--gateway", team.client.address,
+         "--key", "shop-compare", "--secret-file", "secrets/shop-compare", *more],
+        cwd=team.folder, capture_output=True, text=True, timeout=60)
+    head, *rows = (re.split(r"\s{2,}", line.strip()) for line in answer.stdout.splitlines())
+    return {row[0]: dict(zip(head, map(int, row[1:]), strict=True)) for row in rows}, answer.returncode
+
+
+def test_what_each_column_counts(team: Team) -> None:
+    test_from_the_identity_vendor(team)
+
+    def line(call: str, old: str | None, status: int = 200, **identities: str) -> tuple[str, dict[str, Any], int, Any]:
+        body = {"environment": "production", "known_identities": identities}
+        return f"/v1/{call}", body, status, {"mpid": old} if old else None
+
+    anna = {"customerid": "c-1001"}
+    lines = [
+        line("login", ANNA, **anna), line("login", "42", customerid="nobody"), line("login", ANNA, customerid="nobody"),
+        line("login", "42", **anna), line("login", BERT, **anna), line("login", None, 403, **anna),
+        line("identify", "42", device_application_stamp=STAMP), line("search", ANNA, **anna),
+        line("search", None, 404, customerid="nobody")]
+    counts, status = counted(team, lines)
+    assert status == 3 and counts == {
+        "identify": {"requests": 1, "same": 0, "both new": 0, "other anonymous": 1, "not found": 0, "found here": 0,
+                     "somebody else": 0, "other status": 0},
+        "login": {"requests": 6, "same": 1, "both new": 1, "other anonymous": 0, "not found": 1, "found here": 1,
+                  "somebody else": 1, "other status": 1},
+        "search": {"requests": 2, "same": 2, "both new": 0, "other anonymous": 0, "not found": 0, "found here": 0,
+                   "somebody else": 0, "other status": 0}}
+    counts, status = counted(team, lines[:2])
+    assert status == 0 and counts["login"]["requests"] == 2
+
+
+class Careless(http.server.BaseHTTPRequestHandler):
+    """Something that carries out whatever it is asked."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        pass
+
+
+def test_what_is_no_dry_run_is_not_gone_on_with(tmp_path: Path) -> None:
+    files = {"log": json.dumps({"path": "/v1/login", "body": {}, "status": 200, "answer": {}}) + "\n", "people": "", "key": "k"}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Careless) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        command = [REPOSITORY / "scripts" / "from-vendor", "compare", "log", "--imported", "people", "--key", "k",
+                   "--secret-file", "key", "--gateway", f"http://127.0.0.1:{server.server_port}"]
+        answer = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        server.shutdown()
+    assert answer.returncode == 1 and "carried out, and not tried" in answer.stderr, answer
+    answer = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert answer.returncode == 69 and answer.stderr.startswith("from-vendor: "), answer
