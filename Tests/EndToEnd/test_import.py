@@ -311,6 +311,18 @@ def test_profiles_come_before_users_where_links_mark_them(importing: Import) -> 
     assert "fromLinks" in answer.stderr
 
 
+def test_a_user_without_installs_marks_the_profile_at_the_first_link(importing: Import) -> None:
+    """L155. As the linking vendor's export has them."""
+    bus, anna, install = importing.deployment.bus, fresh("anna"), fresh("install")
+    person, linked = profile({"customerid": anna}), user(anna)
+    importing.counts(importing.file("anna.jsonl", [person, linked]), app="fromlinks")
+    assert "userId" not in succeeded(get_profile(importing, person["mpid"], "fromlinks"))
+    code = succeeded(bus.ask(c.request_code(anna, app="fromlinks")))["authenticationCode"]
+    assert succeeded(bus.settle(c.create(install, app="fromlinks", authCode=code)))["userId"] == linked["userId"]
+    until(lambda: succeeded(get_profile(importing, person["mpid"], "fromlinks")).get("userId") == linked["userId"], 20,
+          "the mark")
+
+
 # Erasure
 
 
