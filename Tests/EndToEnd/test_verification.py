@@ -331,9 +331,26 @@ WHO = {
 }
 
 
+def bring(deployment: VerificationDeployment, before: list[tuple[str | None, str | None]]) -> list[str]:
+    """The same people as after these logins, from another system, the youngest first."""
+    people: dict[str, dict[str, Any]] = {}
+    for number, (user, address) in enumerate(before):
+        person = people.setdefault(user or f"nobody-{number}", {
+            "mpid": str(int.from_bytes(fresh("").encode()[-8:], "big")), "identities": {"customerid": user} if user else {},
+            "firstSeen": f"2024-03-{number + 1:02}T00:00:00Z", "lastSeen": "2024-04-01T00:00:00Z"})
+        if address:
+            person["identities"]["email"] = address
+    profiles = list(people.values())[::-1]
+    command = Command("sync.import-profiles", {"profiles": profiles}, "list", app="enforced", signer="internal")
+    outcomes = [one["outcome"] for one in result(deployment.sync.ask(command))["results"]]
+    assert outcomes == ["created"] * len(people)
+    return [people[user or f"nobody-{number}"]["mpid"] for number, (user, _) in enumerate(before)]
+
+
+@pytest.mark.parametrize("origin", ["grown", "imported"])
 @pytest.mark.parametrize("row", WHO)
-def test_as_whom(bus: ServiceBus, row: str) -> None:
-    """V2, V3, V6, S28, S29."""
+def test_as_whom(bus: ServiceBus, deployment: VerificationDeployment, row: str, origin: str) -> None:
+    """V2, V3, V6, S28, S29; S152 to S156: who was imported is as who has grown."""
     before, (user, address), expected, holder = WHO[row]
     mark = fresh("")
 
@@ -344,7 +361,11 @@ def test_as_whom(bus: ServiceBus, row: str) -> None:
     def addressed(name: str) -> str | None:
         return (f"{name}{mark}@example.com" if len(name) == 1 else name) if name else None
 
-    known = [enter(bus, named(who), addressed(where)) for who, where in before]
+    people = [(named(who), addressed(where)) for who, where in before]
+    if origin == "imported":
+        known = bring(deployment, people) if people else []
+    else:
+        known = [enter(bus, *one) for one in people]
     text = (named(user) or "") + (addressed(address) or "")
     given = {name: value for name, value in (("userId", named(user)), ("userEmail", addressed(address))) if value}
     answer = result(bus.settle(login(fresh("device"), userAuthToken=token(text), **given)))
