@@ -232,6 +232,23 @@ def test_each_block_of_the_page_is_run() -> None:
     assert set(re.findall(r"^```(\w+)$", PAGE, re.M)) == {"console", "yaml"}
 
 
+def test_types_are_read_as_the_gateway_writes_them(tmp_path: Path) -> None:
+    """F46. So what one deployment tells in the vendor's form is an export too."""
+    source = (REPOSITORY / "Services" / "Gateway" / "Dialects" / "ProfileCalls.swift").read_text()
+    words = {theirs: ours for ours, theirs in re.findall(r'case "(\w+)": "(\w+)"', source)}
+    words |= {"other": "other", "other_id_2": "other2", "other_id_10": "other10", "email": "email"}
+    identities = [{"type": name, "encoding": "none", "value": name} for name in words]
+    profile = {"mpid": -9223372036854775807, "created_timestamp_ms": 0, "last_stored_timestamp_ms": 1, "user_identities": [
+        *identities, {"type": "email", "encoding": "sha-256", "value": "00"}]}
+    (tmp_path / "one.jsonl").write_text(json.dumps(profile) + "\n")
+    answer = subprocess.run(
+        [REPOSITORY / "scripts" / "from-vendor", "profiles", tmp_path / "one.jsonl"], capture_output=True, text=True, timeout=60)
+    told = json.loads(answer.stdout)
+    assert len(words) == 8 and told["identities"] == {ours: [theirs] for theirs, ours in words.items()}
+    assert (told["mpid"], told["firstSeen"], told["lastSeen"]) == (
+        "-9223372036854775807", "1970-01-01T00:00:00.000Z", "1970-01-01T00:00:00.001Z")
+
+
 # What is counted
 
 
