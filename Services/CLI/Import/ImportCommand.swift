@@ -28,7 +28,7 @@ struct ImportCommand: ParsableCommand {
     @Option(help: "The API key to sign with; it needs the scope `import`.")
     var keyId: KeyID
 
-    @Flag(help: "Only ask what would happen. What two lines of the file would do to each other is not seen.")
+    @Flag(help: "Only ask what would happen, list by list. What a line would do to one of another list is not seen.")
     var dryRun = false
 
     @Flag(help: "Add to who is known what is not known of them; nobody who was seen since is moved.")
