@@ -84,10 +84,8 @@ extension LinkDecider {
                 .externalIDChanged, "Whoever has this external id got it after this was sent; name the user by its id.")
         }
         guard person.externalID != new else { return Decision(.succeeded(result(person))) }
-        let holder = holder(of: new)
-        guard state.person(app: app.id, externalID: new) == nil, holder == nil || holder == person.userID else {
-            throw Rejection(.externalIDTaken)
-        }
+        let hold = hold(on: new)
+        try checkFree(new, hold, for: person)
         var renamed = person
         let moment = renamed.setExternalID(new, at: context.moment)
         renamed.barred.removeAll { $0 == TextDigest(of: new.text) }
@@ -100,7 +98,7 @@ extension LinkDecider {
             let until = context.now.milliseconds + app.linking.hold
             decision.changes.append(.hold(Hold(app: app.id, externalID: old, userID: person.userID, until: until)))
         }
-        if holder != nil { decision.changes.append(.released(Hold.key(app.id, new))) }
+        if hold != nil { decision.changes.append(.released(Hold.key(app.id, new))) }
         return decision
     }
 
@@ -115,12 +113,24 @@ extension LinkDecider {
 
     /// L66. Its person has another one by now; whoever sends it has not heard of that.
     func checkHold(of externalID: ExternalID) throws(Rejection) {
-        guard holder(of: externalID) == nil else { throw Rejection(.externalIDChanged) }
+        guard hold(on: externalID) == nil else { throw Rejection(.externalIDChanged) }
     }
 
-    /// Who had the external id and keeps others from it.
-    private func holder(of externalID: ExternalID) -> UserID? {
-        state.hold(app.id, externalID).flatMap { $0.isOver(context.now) ? nil : $0.userID }
+    /// What keeps all but who had the external id from it.
+    private func hold(on externalID: ExternalID) -> Hold? {
+        state.hold(app.id, externalID).flatMap { $0.isOver(context.now) ? nil : $0 }
+    }
+
+    /// L68. Whoever helps people is told until when another try is in vain.
+    private func checkFree(_ externalID: ExternalID, _ hold: Hold?, for person: Person) throws(Rejection) {
+        guard state.person(app: app.id, externalID: externalID) == nil else {
+            throw Rejection(.externalIDTaken, "Another user has this external id.")
+        }
+        guard let hold, hold.userID != person.userID else { return }
+        let end = Timestamp(milliseconds: hold.until).rfc3339
+        throw Rejection(
+            .externalIDTaken,
+            "This external id is held until \(end) for the user who had it before, or until that user is erased.")
     }
 
     /// L74.

@@ -59,7 +59,7 @@ extension SyncDecider {
         return decision
     }
 
-    /// S133.
+    /// S133. Without `toMPID` it may be this command once more, or another one that asks for the same.
     /// - Returns: where all of it went before.
     private func wasDetached(_ command: DetachIdentities, from profile: Profile) -> MPID? {
         var targets = command.toMPID.map { [$0] } ?? []
@@ -67,6 +67,7 @@ extension SyncDecider {
             while state.profile(app, state.newMPID(context, targets.count)) != nil {
                 targets.append(state.newMPID(context, targets.count))
             }
+            targets += profile.barriers.reversed().filter { $0.mpid == profile.mpid }.map(\.other)
         }
         return targets.first { target in
             command.named.allSatisfy { identity in

@@ -6,12 +6,14 @@ import WireJSON
 /// An event as a sentence for somebody who helps people and has read no page.
 package struct EventWords {
     private let data: JSONValue
+    private let people: KnownPeople?
 
     /// Without a full stop. Of an event that has no words here, its type and members.
-    package static func sentence(_ told: Fact.Told) -> String {
+    /// - Parameter people: whom the reader sees beside it.
+    package static func sentence(_ told: Fact.Told, among people: KnownPeople? = nil) -> String {
         let type = MessageWords.short(told.type)
         guard told.data != .null else { return "\(type), too long to be shown" }
-        let words = EventWords(data: told.data)
+        let words = EventWords(data: told.data, people: people)
         let parts = type.split(separator: ".", maxSplits: 1).map(String.init)
         let sentence: String? =
             switch parts.first {
@@ -124,9 +126,7 @@ package struct EventWords {
             let has = identities("identities")
             return "profile \(says("mpid")) was made" + (has.isEmpty ? "" : " with \(has)")
         case "current-user-changed":
-            return "device \(says("deviceId")) has profile \(says("mpid")), "
-                + (isTrue("isLoggedIn") ? "logged in" : "not logged in")
-                + (text("previousMPID") == text("mpid") ? ", as before" : with("previousMPID", "; before that it had "))
+            return currentUserChanged
         case "identities-changed": return identitiesChanged
         case "profile-orphaned":
             return "profile \(says("mpid")) has no identity left" + with("takenBy", ": profile ", " has it")
@@ -153,6 +153,19 @@ package struct EventWords {
         }
     }
 
+    /// Who came, and who went.
+    private var currentUserChanged: String {
+        let (device, state) = ("device \(says("deviceId"))", isTrue("isLoggedIn") ? "logged in" : "not logged in")
+        guard let before = text("previousMPID"), before != text("mpid") else {
+            return "\(device) has profile \(says("mpid")), \(state)"
+                + (text("previousMPID") == nil ? "" : ", as before")
+        }
+        let after = profile(says("mpid"))
+        return "\(device) went from \(profile(before)) to \(after)\(after.hasSuffix(",") ? "" : ",") \(state)"
+    }
+
+    private func profile(_ mpid: String) -> String { people?.profile(mpid) ?? "profile \(mpid)" }
+
     /// Which user of the link service it is.
     private var whose: String {
         guard let user = text("userId") else { return "no longer that of user \(says("previousUserId"))" }
@@ -164,7 +177,7 @@ package struct EventWords {
         let others = (data["identities"]?.arrayValue ?? []).filter {
             $0["type"]?.stringValue != IdentityType.customerID.rawValue
         }
-        return others.isEmpty ? "" : "; it has \(others.map(Self.words).joined(separator: ", "))"
+        return " (its devices\(others.map { " and \(Self.words(of: $0))" }.joined()) too)"
     }
 
     private var identitiesChanged: String {

@@ -5,8 +5,8 @@ package import WireJSON
 
 /// Finds what the services hold about an id, and goes on from what it finds: install, person, external id, customer id,
 /// profile, device. It asks about the devices and installs that the person had before too, and about who was erased, and
-/// goes on to nobody from there. Of a device or an install that it comes to it tells what was decided about these people,
-/// and about no others who had it.
+/// goes on to nobody from there. Of a device, an install or an external id that it comes to it tells what was decided about
+/// these people, and about no others who had it.
 ///
 /// Whoever walks asks ``questions`` and hands in the answers, until none are left: the command line over Kafka, the gateway
 /// for its console.
@@ -58,6 +58,9 @@ package struct IdentityWalk {
                         + (row.value["mpids"]?.arrayValue ?? []).compactMap(\.stringValue)
                 })
         }
+
+        /// For sentences about profiles.
+        package var people: KnownPeople { KnownPeople(rows) }
     }
 
     /// Where it is: each part is asked about to its last page.
@@ -82,6 +85,8 @@ package struct IdentityWalk {
     private var found: [String: Fact] = [:]
     /// What was found about those alone, by whoever had them.
     private var there: [String: Fact] = [:]
+    /// The external ids that it came to, each with what was found about it, by whoever had it.
+    private var names: [String: [String: Fact]] = [:]
 
     /// What is explained, and to which length.
     private struct Subject {
@@ -174,7 +179,9 @@ package struct IdentityWalk {
         let own = asked
         let events = latest.flatMap(\.events)
         let apart = told.flatMap { $0.value["apartFrom"]?.arrayValue ?? [] }.compactMap(\.stringValue)
-        let ends = unasked(apart.sorted() + events.flatMap { Self.ends($0, of: own) })
+        // Of an external id too, who had it and was erased.
+        let former = names.values.flatMap(\.values).flatMap(\.events).flatMap(Self.erased)
+        let ends = unasked(apart.sorted() + events.flatMap { Self.ends($0, of: own) } + Set(former).sorted())
         places.formUnion(ends)
         stage = .ends(own: own, withErased: own.union(events.flatMap(Self.erased)))
         ask(about: ends)
@@ -188,10 +195,14 @@ package struct IdentityWalk {
 
     private mutating func finish() {
         for (place, fact) in there where found[place] == nil { found[place] = part(of: fact) }
+        for facts in names.values {
+            for (place, fact) in own(facts) where found[place] == nil { found[place] = fact }
+        }
         let all = found.values.sorted(by: Self.isBefore)
         findings.decisions = all.suffix(subject.limit)
         findings.hasMore = findings.hasMore || all.count > subject.limit
-        findings.rows = told.map { (text: RowWords.text($0), row: $0) }.sorted { $0.text < $1.text }.map { $0.row }
+        findings.rows = Set(told.map { part(of: $0) }).map { (text: RowWords.text($0), row: $0) }
+            .sorted { $0.text < $1.text }.map { $0.row }
     }
 
     private mutating func unasked(_ ids: [String]) -> [String] {
@@ -228,14 +239,68 @@ package struct IdentityWalk {
         return part
     }
 
+    /// What was decided about an external id while it was these people's. What names nobody, such as a request for a code, is
+    /// about whoever is named next, or was named last.
+    private func own(_ facts: [String: Fact]) -> [String: Fact] {
+        let newestFirst = facts.sorted { Self.isBefore($1.value, $0.value) }
+        func isTheirs(_ fact: Fact) -> Bool? {
+            let people = Self.people(in: fact.events.map(\.data) + [fact.result].compactMap(\.self))
+            return people.isEmpty ? nil : !people.isDisjoint(with: asked)
+        }
+        var isTheirsNow = newestFirst.lazy.compactMap { isTheirs($0.value) }.first ?? true
+        var own: [String: Fact] = [:]
+        for (place, fact) in newestFirst {
+            isTheirsNow = isTheirs(fact) ?? isTheirsNow
+            guard isTheirsNow else { continue }
+            own[place] = share(of: fact)
+        }
+        return own
+    }
+
+    /// Without what it says of others alone.
+    private func share(of fact: Fact) -> Fact {
+        func isShown(_ value: JSONValue) -> Bool {
+            let people = Self.people(in: [value])
+            return people.isEmpty || !people.isDisjoint(with: asked)
+        }
+        var share = fact
+        share.events = fact.events.filter { isShown($0.data) }
+        share.result = fact.result.flatMap { isShown($0) ? $0 : nil }
+        return share
+    }
+
+    private static func people(in values: [JSONValue]) -> Set<String> {
+        Set((whom + pairs).flatMap { member in values.compactMap { $0[member]?.stringValue } })
+    }
+
+    /// What a row says of somebody who has a place by now, or had an external id, is theirs: it is told that somebody else has
+    /// the place, and of the external id that it is kept.
+    private func part(of row: Row) -> Row {
+        let kind = row.value["kind"]?.stringValue ?? ""
+        guard let members = Self.ofPlaces[kind], let object = row.value.objectValue else { return row }
+        let people = ["userId", "mpid"].compactMap { object[$0]?.stringValue }
+        guard !people.isEmpty, people.allSatisfy({ !asked.contains($0) && !findings.leftOut.contains($0) }) else {
+            return row
+        }
+        let kept = object.members.filter { members.contains($0.name) }.map { ($0.name, $0.value) }
+        return Row(service: row.service, value: .object(JSONObject(kept)))
+    }
+
+    /// By the kind of row: what is told of one whose user is somebody else.
+    private static let ofPlaces = [
+        "install": ["kind", "installId", "device", "platform", "userId"], "session": ["kind", "deviceId", "mpid"],
+        "hold": ["kind", "externalId", "until"],
+    ]
+
     private static func namesAnybody(_ event: Fact.Told) -> Bool {
-        (whom + ["sourceMPID", "destinationMPID", "takenBy", "externalId"]).contains {
+        (whom + pairs + ["takenBy", "externalId"]).contains {
             event.data[$0].map { $0 != .null } ?? false
         }
     }
 
     /// Whom an event is about, or was until then.
     private static let whom = ["mpid", "previousMPID", "userId", "previousUserId"]
+    private static let pairs = ["sourceMPID", "destinationMPID", "fromMPID", "toMPID"]
 
     /// Whether an event is about one of these people or profiles, or was until then.
     private static func names(_ own: Set<String>, _ event: Fact.Told) -> Bool {
@@ -258,13 +323,20 @@ package struct IdentityWalk {
     private mutating func take(_ answer: FactsResult, to question: Question) {
         for fact in answer.facts {
             let place = "\(fact.topic)/\(fact.partition)@\(fact.offset)"
-            if places.contains(question.query.id) { there[place] = fact } else { found[place] = fact }
+            if places.contains(question.query.id) {
+                there[place] = fact
+            } else if names[question.query.id] != nil {
+                names[question.query.id]?[place] = fact
+            } else {
+                found[place] = fact
+            }
         }
         for value in answer.state {
             let row = Row(service: question.service, value: value)
             told.insert(row)
             places.formUnion(
                 ["installId", "deviceId"].compactMap { value[$0]?.stringValue }.filter { !asked.contains($0) })
+            for name in Self.names(in: value) where !asked.contains(name) && names[name] == nil { names[name] = [:] }
             if leadsOn(value, from: question.query.id) { named += Self.ids(in: value) }
         }
     }
@@ -273,6 +345,8 @@ package struct IdentityWalk {
     private func leadsOn(_ row: JSONValue, from id: String) -> Bool {
         // From where they were before it goes on to nobody.
         if case .ends = stage { return false }
+        // Whoever had an external id before is somebody else, but for whoever asks of it.
+        if row["kind"] == "hold" { return id == subject.id }
         let type = row["type"]?.stringValue
         return row["kind"] != "identity" || type == IdentityType.customerID.rawValue
             || id == subject.id && !(type.flatMap(IdentityType.init(rawValue:))?.isDevice ?? false)
@@ -281,13 +355,18 @@ package struct IdentityWalk {
     /// Who else is the same person. Devices share identity values, and persons must not meet, so only a customer id leads
     /// on: it is the external id of the link service, if it has one there.
     private static func ids(in row: JSONValue) -> [String] {
-        let members = ["installId", "userId", "externalId", "mpid", "deviceId"].compactMap { row[$0]?.stringValue }
+        let members = ["installId", "userId", "mpid", "deviceId"].compactMap { row[$0]?.stringValue }
         // Not the users that a device had before.
         let holders = (row["mpids"]?.arrayValue ?? []).compactMap(\.stringValue)
+        return members + holders + names(in: row)
+    }
+
+    /// External ids, which others may have had.
+    private static func names(in row: JSONValue) -> [String] {
         let customers = (row["identities"]?.arrayValue ?? []).filter {
             $0["type"]?.stringValue == IdentityType.customerID.rawValue
         }.compactMap { $0["value"]?.stringValue }
-        return members + holders + customers
+        return [row["externalId"]?.stringValue].compactMap(\.self) + customers
     }
 
     private static func isBefore(_ left: Fact, _ right: Fact) -> Bool {

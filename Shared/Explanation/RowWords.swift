@@ -16,6 +16,9 @@ package enum RowWords {
         }
         let text =
             switch (row.service, value["kind"]?.stringValue) {
+            case ("link", "install") where value["status"] == nil:
+                "install \(member("installId")) (\(member("device")), \(member("platform"))) has another user, "
+                    + member("userId")
             case ("link", "install"):
                 "install \(member("installId")) (\(member("device")), \(member("platform"))) is \(member("status")), "
                     + (value["userId"]?.stringValue.map { "user \($0)" } ?? "no user") + ", \(member("activity"))"
@@ -26,6 +29,8 @@ package enum RowWords {
                     : "user \(member("userId")) "
                         + (value["externalId"]?.stringValue.map { "has external id \($0)" } ?? "is unlinked")
                         + mark("isRestricted", "restricted")
+            case ("link", "hold") where value["userId"] == nil:
+                "external id \(member("externalId")) was changed, and is kept for whoever had it until \(member("until"))"
             case ("link", "hold"):
                 "external id \(member("externalId")) was changed, and was user \(member("userId"))'s; nobody else gets it "
                     + "before \(member("until"))"
@@ -33,6 +38,8 @@ package enum RowWords {
                 "user \(member("userId")) is erased"
             case ("user", "codes"):
                 "codes for external id \(member("externalId")): \(number("count")), of them not used: \(number("unused"))"
+            case ("user", "install") where value["phase"] == nil:
+                "install \(member("installId")) has another user, \(member("userId"))"
             case ("user", "install"): "install \(member("installId")) is \(member("phase"))" + with("userId", "user")
             case ("sync", "identity"):
                 "\(member("type")) \(member("value")) is held by \(list("mpids").isEmpty ? "nobody" : list("mpids"))"
@@ -46,6 +53,8 @@ package enum RowWords {
             case ("sync", "device"):
                 "device \(member("deviceId")) has current user \(value["mpid"]?.stringValue ?? "nobody"); "
                     + "seen there: \(list("users"))"
+            case ("verification", "session") where value["state"] == nil:
+                "device \(member("deviceId")) has another profile, \(member("mpid"))"
             case ("verification", "session"):
                 "device \(member("deviceId")) is \(member("state"))" + with("mpid", "profile")
             default: MessageWords.pairs(value)

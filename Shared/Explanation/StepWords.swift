@@ -22,8 +22,10 @@ package struct StepWords {
     /// Of the rule that decided, where one is known (``RuleNumbers``).
     package let rule: String?
 
-    /// - Parameter others: whom it is about, where that is nobody who is explained.
-    package init(_ fact: Fact, others: [String] = []) {
+    /// - Parameters:
+    ///   - others: whom it is about, where that is nobody who is explained.
+    ///   - people: who is explained.
+    package init(_ fact: Fact, others: [String] = [], among people: KnownPeople? = nil) {
         let type = MessageWords.short(fact.type)
         title = Self.names[type] ?? "heard of \(type)"
         outcome =
@@ -37,13 +39,19 @@ package struct StepWords {
         let stranger =
             others.isEmpty
             ? nil : "\(others.joined(separator: " and ")) \(others.count == 1 ? "is" : "are") not among those above"
-        lines = [Self.found(fact), stranger].compactMap(\.self) + fact.events.map(EventWords.sentence)
+        lines =
+            [Self.found(fact), stranger].compactMap(\.self)
+            + fact.events.map {
+                EventWords.sentence($0, among: people)
+            }
         rule = RuleNumbers.number(of: fact)
     }
 
     /// For a terminal.
-    package static func lines(_ fact: Fact, others: [String] = []) -> [String] {
-        let words = StepWords(fact, others: others)
+    package static func lines(
+        _ fact: Fact, others: [String] = [], among people: KnownPeople? = nil
+    ) -> [String] {
+        let words = StepWords(fact, others: others, among: people)
         let key = fact.authId.map { ", key \($0)" } ?? ""
         let head = "\(day(fact))  \(words.title)\(key)" + (words.outcome.map { ": \($0)" } ?? "")
         return [head] + words.lines.map { "    \($0)" }

@@ -61,7 +61,7 @@ def test_from_any_id_to_all_others(story: Story, name: str) -> None:
     for part in (
         "request to link an install with an external id\n", "login\n", "change of identities\n",
         f"install {story.install} belongs to user {story.user}, external id {story.customer}, who is new",
-        f"device {story.device} has profile {story.mpid}, logged in; before that it had ",
+        f"device {story.device} went from another profile, ", f", to profile {story.mpid} (customerid {story.customer}), logged in",
         f"profile {story.mpid} has email {story.email}, and no longer has email {story.old_email}",
     ):
         assert part in words, f"{part} is missing\n{answer.stdout}"
@@ -159,7 +159,7 @@ def test_a_device_that_somebody_else_has_now(story: Story) -> None:
         bus.ask(c.sync("login", device, {"email": after, "device_application_stamp": stamp}, "fromlinks"))
     answer = story.explain(before).stdout
     assert f"sync: device {device} has current user {there}; seen there: {there}, {gone}\n" in answer
-    assert f"device {device} has profile {there}, logged in; before that it had {gone}\n" in answer
+    assert f"device {device} went from profile {gone} (email {before}) to another profile, {there}, logged in\n" in answer
     assert after not in answer and elsewhere not in answer and not any(stamp in answer for stamp in stamps)
 
 
@@ -182,7 +182,8 @@ def test_who_has_a_device_hears_nothing_of_those_before(story: Story) -> None:
     bus.ask(c.sync("login", phone, now, "fromlinks"))
     there = bus.ask(c.sync("login", device, now, "fromlinks"))["result"]["mpid"]
     answer = story.explain(now["customerid"]).stdout
-    assert f"device {device} has profile {there}, logged in; before that it had {gone}\n" in answer
+    name = f"customerid {now['customerid']}"
+    assert f"device {device} went from another profile, {gone}, to profile {there} ({name}), logged in\n" in answer
     assert f"device {phone} has profile {there}, logged in" in answer
     assert before["customerid"] not in answer and before["email"] not in answer
     # Whoever asks about the device is told what was decided about it, and not where else its people are.
@@ -190,6 +191,42 @@ def test_who_has_a_device_hears_nothing_of_those_before(story: Story) -> None:
     bus.ask(c.sync("login", elsewhere, {"customerid": before["customerid"]}, "fromlinks"))
     answer = story.explain(device, "fromlinks", "--limit", "1000").stdout
     assert before["customerid"] in answer and elsewhere not in answer and phone in answer
+
+
+def test_whoever_had_the_external_id_before_is_somebody_else(story: Story) -> None:
+    """Two people had each other's external id, and support put it right: neither's story has the other's logins."""
+    bus, app = story.deployment.bus, "fromlinks"
+
+    def repair(kind: str, **data: str) -> None:
+        reply = bus.ask(c.Command(kind, {**data, "author": "lou", "reason": "swap"}, "x", app=app, signer="internal"))
+        assert reply["status"] == "succeeded", reply
+
+    people = []
+    for name, wrong in (("ute", fresh("uwe-ext")), ("uwe", fresh("ute-ext"))):
+        install, email, stamp = fresh(f"{name}-phone"), fresh(f"{name}@x.io"), fresh(f"{name}-stamp")
+        bus.ask(c.register(install, app=app))
+        bus.ask(c.request_code(wrong, app=app))
+        user = bus.ask(c.request(install, wrong, app=app))["result"]["userId"]
+        marked = "SELECT mpid FROM profiles WHERE user_id = ?"
+        until(lambda user=user: story.deployment.database.execute(marked, [user], service="sync"), 20, "the profile")
+        login = {"customerid": wrong, "email": email, "device_application_stamp": stamp}
+        assert bus.ask(c.sync("login", install, login, app))["status"] == "succeeded"
+        people.append((install, email, stamp, user, wrong))
+    (utes, ute, _, user, former), (uwes, uwe, stamp, other, wanted) = people
+    repair("link.unlink-user", userId=other)
+    repair("link.change-external-id", userId=user, newExternalId=wanted)
+    held = bus.ask(c.Command("link.change-external-id", {
+        "userId": other, "newExternalId": former, "author": "lou", "reason": "swap"}, "x", app=app, signer="internal"))
+    assert held["reason"] == "EXTERNAL_ID_TAKEN" and " is held until 2" in held["message"], held
+    until(lambda: wanted in story.explain(ute).stdout.split("HOW")[0], 20, "the change in the profile")
+    for id in (utes, user, ute):
+        answer = story.explain(id).stdout
+        assert ute in answer and wanted in answer, answer
+        # What the change took from the other's profile is told with it (S142).
+        joined = [line for line in answer.splitlines() if "counts as the same person" in line]
+        rest = "\n".join(line for line in answer.splitlines() if line not in joined)
+        assert joined and not any(theirs in rest for theirs in (uwes, uwe, stamp, other)), answer
+    assert uwe in story.explain(wanted, "fromlinks", "--limit", "200").stdout, "the external id itself was asked about"
 
 
 def test_what_a_device_goes_by_leads_to_nobody(story: Story) -> None:

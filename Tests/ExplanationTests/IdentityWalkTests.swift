@@ -25,7 +25,7 @@ import WireJSON
 
     /// - Parameter silent: who does not answer.
     private func walk(
-        from id: String, limit: Int = 50, silent: Set<String> = [], facts: [String: [Fact]] = [:]
+        from id: String, limit: Int = 50, silent: Set<String> = [], facts: [String: [Fact]] = [:], more: Held = [:]
     ) -> (found: IdentityWalk.Findings, rounds: Int) {
         var walk = IdentityWalk(from: id, source: nil, limit: limit, services: ["link", "sync"])
         var rounds = 0
@@ -33,9 +33,10 @@ import WireJSON
             rounds += 1
             var answers: [IdentityWalk.Question: FactsResult] = [:]
             for question in walk.questions where !silent.contains(question.service) {
-                let state = Self.held[question.service]?[question.query.id] ?? []
+                let (service, id) = (question.service, question.query.id)
+                let state = more[service]?[id] ?? Self.held[service]?[id] ?? []
                 answers[question] = FactsResult(
-                    id: question.query.id, state: state, facts: facts["\(question.service) \(question.query.id)"] ?? [])
+                    id: id, state: state, facts: facts["\(service) \(id)"] ?? [])
             }
             walk.take(answers)
         }
@@ -74,5 +75,90 @@ import WireJSON
     @Test func whatOthersDidThereIsTheirs() {
         let (found, _) = walk(from: "u1", facts: ["link u1": [fact(1)], "link phone": [fact(1), fact(2, "u2")]])
         #expect(found.decisions.map(\.offset) == [1])
+    }
+
+    // MARK: Whoever had the external id before
+
+    private func login(_ offset: Int64, _ mpid: JSONValue, _ value: String) -> Fact {
+        var fact = fact(offset)
+        (fact.service, fact.topic, fact.type) = ("sync", "s", "identity.sync.login.v1")
+        fact.result = ["mpid": mpid, "matchedIdentities": ["customerid": "ada"]]
+        fact.events = [
+            Fact.Told(
+                type: "identity.sync.identities-changed.v1",
+                data: ["mpid": mpid, "added": [["type": "email", "value": .string(value)]]])
+        ]
+        return fact
+    }
+
+    /// A request for a code, which names nobody.
+    private func code(_ offset: Int64) -> Fact {
+        var code = fact(offset)
+        code.events = [Fact.Told(type: "identity.user.auth-code-issued.v1", data: ["externalId": "ada"])]
+        return code
+    }
+
+    /// Two people had the external id, one after the other: whoever has it now is told of, from whichever of their ids.
+    @Test(arguments: ["phone", "u1", "7"]) func whoHadTheExternalIDBeforeIsSomebodyElse(_ id: String) {
+        let facts = [
+            "link ada": [code(1), fact(2, "u2"), code(4), fact(6), code(7)],
+            "sync ada": [login(3, "8", "b@b.io"), login(5, "7", "a@a.io")],
+        ]
+        #expect(walk(from: id, facts: facts).found.decisions.map(\.offset) == [4, 5, 6, 7])
+        // Whoever asks about the external id is told all that was decided about it.
+        #expect(walk(from: "ada", facts: facts).found.decisions.map(\.offset) == [1, 2, 3, 4, 5, 6, 7])
+    }
+
+    /// What a decision that is theirs says of others too.
+    @Test func whatADecisionSaysOfOthersIsLeftOut() throws {
+        var both = fact(1)
+        both.result = ["mpid": "8"]
+        both.events += login(1, "8", "b@b.io").events
+        let told = try #require(walk(from: "phone", facts: ["link ada": [both]]).found.decisions.first)
+        #expect(told.events == fact(1).events && told.result == nil)
+    }
+
+    /// Who is erased is told since when, and nothing of how they lived.
+    @Test func whoHadItAndIsErasedIsTold() {
+        var erasure = fact(2, "u2")
+        erasure.events = [Fact.Told(type: "identity.link.user-erased.v1", data: ["userId": "u2"])]
+        let held: Held = ["link": ["u2": [["kind": "user", "userId": "u2", "isErased": true]]]]
+        let found = walk(from: "phone", facts: ["link ada": [fact(1, "u2"), erasure, fact(3)]], more: held).found
+        #expect(found.rows.contains { $0.value["userId"] == "u2" } && found.decisions.map(\.offset) == [3])
+    }
+
+    /// An external id that somebody gave up leads to them when it is asked about, and else to nobody.
+    @Test func aHoldLeadsToNobody() {
+        let held: Held = [
+            "link": [
+                "ada": [["kind": "hold", "externalId": "ada", "userId": "u2", "until": "t"]],
+                "u2": [["kind": "user", "userId": "u2", "externalId": "eva"]],
+            ]
+        ]
+        let found = walk(from: "7", more: held).found
+        #expect(found.rows.contains { $0.value["kind"] == "hold" && $0.value["userId"] == nil })
+        #expect(!found.rows.contains { $0.value["userId"] == "u2" })
+        #expect(walk(from: "ada", more: held).found.rows.contains { $0.value["externalId"] == "eva" })
+    }
+
+    /// Whoever has a tablet by now is named by an id, and what is known of them there is theirs.
+    @Test func ofWhoHasATabletByNowTheIDIsTold() throws {
+        let held: Held = [
+            "link": [
+                "tablet": [
+                    [
+                        "kind": "install", "installId": "tablet", "userId": "u2", "device": "tablet", "platform": "ios",
+                        "status": "enabled", "activity": "standby", "inactiveBecause": "waitsForPhone",
+                    ]
+                ]
+            ]
+        ]
+        var was = fact(1)
+        was.events = [Fact.Told(type: "identity.link.linked.v1", data: ["userId": "u1", "installId": "tablet"])]
+        let found = walk(from: "u1", facts: ["link u1": [was]], more: held).found
+        let row = try #require(found.rows.first { $0.value["installId"] == "tablet" }).value
+        #expect(row["userId"] == "u2" && row["activity"] == nil && row["inactiveBecause"] == nil)
+        let whole = walk(from: "tablet", more: held).found.rows.first { $0.value["installId"] == "tablet" }
+        #expect(whole?.value["activity"] == "standby")
     }
 }

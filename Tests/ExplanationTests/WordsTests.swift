@@ -50,7 +50,7 @@ import WireJSON
         ),
         (
             "event-sync-current-user-changed.json",
-            "device d1 has profile 2, not logged in; before that it had 1"
+            "device d1 went from profile 1 to profile 2, not logged in"
         ),
     ])
     func sentences(_ file: String, _ sentence: String) throws {
@@ -62,6 +62,42 @@ import WireJSON
         let data: JSONValue = ["deviceId": "d1", "mpid": "2", "previousMPID": "2", "isLoggedIn": true]
         let told = Fact.Told(type: "identity.sync.current-user-changed.v1", data: data)
         #expect(EventWords.sentence(told) == "device d1 has profile 2, logged in, as before")
+    }
+
+    /// Whoever came and went is called as the rows above call them.
+    @Test func whoCameAndWhoWentHaveTheirNames() {
+        func row(_ mpid: JSONValue, _ identities: [JSONValue]) -> IdentityWalk.Row {
+            IdentityWalk.Row(
+                service: "sync", value: ["kind": "profile", "mpid": mpid, "identities": .array(identities)])
+        }
+        let stamp: JSONValue = ["type": "device_application_stamp", "value": "s"]
+        let mail: JSONValue = ["type": "email", "value": "a@b.io"]
+        let people = KnownPeople([
+            row("1", [stamp, mail, ["type": "customerid", "value": "grace"]]), row("2", [stamp, mail]),
+            row("3", [stamp]),
+        ])
+        func words(_ before: JSONValue, _ now: JSONValue, isLoggedIn: JSONValue = true) -> String {
+            let data: JSONValue = ["deviceId": "d", "mpid": now, "previousMPID": before, "isLoggedIn": isLoggedIn]
+            return EventWords.sentence(
+                Fact.Told(type: "identity.sync.current-user-changed.v1", data: data), among: people)
+        }
+        #expect(
+            words("1", "2") == "device d went from profile 1 (customerid grace) to profile 2 (email a@b.io), logged in")
+        #expect(words("1", "4") == "device d went from profile 1 (customerid grace) to another profile, 4, logged in")
+        #expect(words("4", "1") == "device d went from another profile, 4, to profile 1 (customerid grace), logged in")
+        #expect(
+            words("1", "3", isLoggedIn: false)
+                == "device d went from profile 1 (customerid grace) to profile 3, not logged in")
+    }
+
+    /// Devices go by the profile, and no event names them.
+    @Test func whatComesAlongWithAProfileIsSaid() {
+        let data: JSONValue = [
+            "mpid": "1", "userId": "u1",
+            "identities": [["type": "customerid", "value": "c"], ["type": "email", "value": "e"]],
+        ]
+        let told = Fact.Told(type: "identity.sync.linked-user-changed.v1", data: data)
+        #expect(EventWords.sentence(told) == "profile 1 is that of user u1 (its devices and email e too)")
     }
 
     /// A barrier has two ends, and each of the two may be the one that was asked for.
@@ -179,6 +215,19 @@ import WireJSON
                 ], "link: user u1 is erased since 2026-11-28T05:34:10.143Z, in all services at 2026-11-28T05:34:10.214Z"
             ),
             ("link", ["kind": "user", "userId": "u1"], "link: user u1 is unlinked"),
+            (
+                "link", ["kind": "hold", "externalId": "lnida", "until": "t"],
+                "link: external id lnida was changed, and is kept for whoever had it until t"
+            ),
+            (
+                "link", ["kind": "install", "installId": "i", "device": "tablet", "platform": "ios", "userId": "u2"],
+                "link: install i (tablet, ios) has another user, u2"
+            ),
+            ("user", ["kind": "install", "installId": "i", "userId": "u2"], "user: install i has another user, u2"),
+            (
+                "verification", ["kind": "session", "deviceId": "d", "mpid": "2"],
+                "verification: device d has another profile, 2"
+            ),
             (
                 "link", ["kind": "hold", "externalId": "lnida", "userId": "u1", "until": "2026-12-28T05:33:58.375Z"],
                 "link: external id lnida was changed, and was user u1's; nobody else gets it before "

@@ -22,6 +22,7 @@ import WireJSON
         /// In milliseconds.
         var now: Int64 = 0
         var told: [AnyHashable] = []
+        var message: String?
         var sent: [any CommandMessage] = []
 
         @discardableResult func run(_ command: LinkCommand, late: Int64 = 0, in app: AppSettings = Fixture.app)
@@ -34,6 +35,7 @@ import WireJSON
             let decision = Fixture.decide(command, state, context)
             state = state.after(decision)
             told = decision.told
+            if case .rejected(let rejection) = decision.outcome { message = rejection.message }
             sent = decision.forwards.map(\.command)
             return decision.answer
         }
@@ -263,13 +265,16 @@ import WireJSON
     }
 
     /// L68.
-    @Test func nobodyGetsWhatIsAnothersOrWasAMomentAgo() throws {
+    @Test func nobodyGetsWhatIsAnothersOrIsHeld() throws {
         let desk = Desk()
         let anna = try #require(desk.link("phone", "anna"))
         let bert = try #require(desk.link("berts", "bert"))
         #expect(desk.change(bert, to: "anna") == .rejected(.externalIDTaken))
+        #expect(desk.message == "Another user has this external id.")
         _ = desk.change(anna, to: "annette")
+        let end = Timestamp(milliseconds: desk.now + Fixture.app.linking.hold).rfc3339
         #expect(desk.change(bert, to: "anna") == .rejected(.externalIDTaken))
+        #expect(desk.message?.contains("is held until \(end) for the user who had it") == true)
         #expect(desk.change(bert, to: " x") == .rejected(.invalidRequest))
         // The hold goes with its person.
         desk.run(.eraseUser(EraseUser(userId: anna)))

@@ -43,7 +43,8 @@ extension NaiveSyncModel {
     ) throws(Refusal) -> DetachResult {
         if !isBelieved { throw Refusal(reason: .verificationRequired) }
         guard let me = person(command.mpid), !me.isErased else { throw Refusal(reason: .notFoundError) }
-        for target in command.toMPID.map({ [$0] }) ?? taken {
+        let keepers = fences.reversed().filter { $0.mpid == me.mpid }.map(\.other)
+        for target in command.toMPID.map({ [$0] }) ?? taken + keepers {
             let isDone = command.named.allSatisfy { id in
                 fences.contains { $0.mpid == me.mpid && $0.other == target && same($0.id, id) }
             }

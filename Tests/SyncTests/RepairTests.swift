@@ -156,6 +156,14 @@ import Testing
         #expect(same.newMPID == result.newMPID && same.moved.isEmpty && world.last?.changes.isEmpty == true)
         let named = try detached(Self.bobs, from: anna, to: result.newMPID, in: world)
         #expect(named.newMPID == result.newMPID && world.last?.changes.isEmpty == true)
+        // Whoever presses twice is told the same, and nothing is made for it.
+        let again = try detached(Self.bobs, from: anna, in: world)
+        #expect(
+            again.newMPID == result.newMPID && again.moved.isEmpty && again.deviceCount == 0
+                && world.last?.changes.isEmpty == true && world.events.isEmpty)
+        // Of which something never went, or nothing is kept any more, is another matter.
+        #expect(detach(["email": "bob@x", "customerid": "x"], from: anna, in: world) == .rejected(.validationError))
+        world.run(.allow(AllowMerge(mpid: anna, otherMPID: result.newMPID, author: "kim", reason: "r")))
         #expect(detach(Self.bobs, from: anna, in: world) == .rejected(.validationError))
     }
 

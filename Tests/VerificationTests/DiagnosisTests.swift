@@ -81,6 +81,25 @@ import Testing
         #expect(!said.contains(Fixture.secret) && !said.contains("secret_of_another"))
     }
 
+    /// The usual ones, whichever of the two wrote capitals.
+    @Test(
+        arguments: [
+            ("Ole", "ole", nil, "letter case: Ole was signed"),
+            ("ole", "Ole", nil, "letter case: the lower-cased text"),
+            ("McKay", "mckay", nil, "letter case: McKay was signed"), ("OLE", "ole", nil, "the upper-cased text"),
+            ("Jan Van Der Meer-Smith", "jan van der meer-smith", nil, "letter case: Jan Van Der Meer-Smith was signed"),
+            ("oleAnn.Ole@b.io", "ole", "ann.ole@b.io", "letter case: ole and Ann.Ole@b.io were signed"),
+            ("OleOle@b.io", "ole", "ole@b.io", "letter case: Ole and Ole@b.io were signed"),
+        ] as [(String, String, String?, String)])
+    func letterCaseIsNamedBothWays(_ signed: String, _ userID: String, _ email: String?, _ words: String) {
+        let said = explain(Fixture.token(signed), .vendor, userID, email)
+        #expect(said.contains(words), "\(said)")
+    }
+
+    @Test func anotherNameIsNotTakenForLetterCase() {
+        #expect(explain(Fixture.token("Olf"), .vendor, "ole", nil).contains("none of the usual mistakes"))
+    }
+
     @Test func twoMistakesAtOnce() {
         let said = explain(Fixture.token("Anna@B.ioAnna", "retired_secret"))
         #expect(said.contains("wrong field order") && said.contains("retired key"))

@@ -98,8 +98,10 @@ struct ExplainCommand: ParsableCommand {
         for row in rows.isEmpty ? ["nothing"] : rows { say("  \(row.harmless)") }
         let steps = verbose ? walk.decisions : walk.decisions.filter(StepWords.isShown)
         say("\nHOW IT CAME TO BE  (\(counted(steps.count, verbose ? "decision" : "step")), oldest first; times in UTC)")
+        let people = walk.people
         for step in steps {
-            let lines = verbose ? FactLines.lines(step) : StepWords.lines(step, others: walk.others(in: step))
+            let words = { StepWords.lines(step, others: walk.others(in: step), among: people) }
+            let lines = verbose ? FactLines.lines(step) : words()
             for line in lines { say("  \(line.harmless)") }
         }
         let hidden = walk.decisions.count - steps.count

@@ -22,8 +22,8 @@ export function relations(rows) {
       if (row.externalId) line(user, node("identity", row.externalId, {note: "external id"}), "is called");
     },
     "link install": (row) => {
-      const install = node("install", row.installId, {note: `${row.device}, ${row.activity}`,
-        tone: row.activity === "active" ? "good" : row.status === "enabled" ? "" : "bad"});
+      const install = node("install", row.installId, {note: `${row.device}, ${row.activity ?? "another user's"}`,
+        tone: row.activity === "active" ? "good" : [undefined, "enabled"].includes(row.status) ? "" : "bad"});
       if (row.userId) line(node("user", row.userId), install, "is on");
     },
     "sync profile": (row) => {

@@ -88,7 +88,7 @@ const finders = [
   ({profiles}) => profiles.filter((profile) => profile.isRestricted).map((profile) => finding("bad", [
     "What is known of profile ", value(profile.mpid), " is kept and not used."],
     ["restrict", {mpid: profile.mpid, isRestricted: "false"}, "End the restriction"])),
-  ({sessions}) => sessions.map((session) => finding(session.state === "verified" ? "good" : "warn", ["Device ",
+  ({sessions}) => sessions.filter(({state}) => state).map((session) => finding(session.state === "verified" ? "good" : "warn", ["Device ",
     value(session.deviceId), ` is ${session.state}.`])),
   ({decisions}) => {
     const refused = decisions.findLast((decision) => decision.outcome === "rejected");
@@ -114,7 +114,8 @@ function finding(tone, text, act) {
 const join = (values) => values.map((one, index) => [index > 0 && ", ", value(one)]);
 
 const because = {restricted: "is restricted", disabled: "is disabled", superseded: "was superseded", waitsForPhone: "waits behind a phone"};
-const why = (install) => because[install.inactiveBecause] ?? `is ${install.activity}`;
+/** Of somebody else's install nothing more is told. */
+const why = (install) => install.status ? because[install.inactiveBecause] ?? `is ${install.activity}` : "another user's";
 
 /** The tables. A further column is a further `[title, row => content]`. */
 function now(rows) {
@@ -131,7 +132,7 @@ function now(rows) {
       ["Install", (row) => value(row.installId)],
       ["Device", (row) => `${row.device}, ${row.platform}`],
       ["State", (row) => row.activity === "active" ? h("strong.good", "active") : why(row)],
-      ["Do", (row) => [row.activity !== "active" && row.userId && act("make-active", {installId: row.installId}, "Make active"),
+      ["Do", (row) => row.status && [row.activity !== "active" && row.userId && act("make-active", {installId: row.installId}, "Make active"),
         act("set-install-status", {installId: row.installId, status: row.status === "enabled" ? "disabled" : "enabled"},
           row.status === "enabled" ? "Disable" : "Enable")]],
     ]],

@@ -44,22 +44,23 @@ enum PeopleCalls {
 
     /// - Parameter id: what was asked for.
     static func answer(_ id: String, _ found: IdentityWalk.Findings) -> JSONValue {
-        [
+        let people = found.people
+        return [
             "id": .string(id),
             "rows": .array(
                 found.rows.map {
                     ["service": .string($0.service), "words": .string(RowWords.text($0)), "row": $0.value]
                 }),
-            "decisions": .array(found.decisions.compactMap(told)),
+            "decisions": .array(found.decisions.compactMap { told($0, among: people) }),
             "hasMore": .bool(found.hasMore),
             "leftOut": .array(found.leftOut.sorted().map { .string($0) }),
             "silent": .array(found.silent.sorted().map { .string($0) }),
         ]
     }
 
-    private static func told(_ fact: Fact) -> JSONValue? {
+    private static func told(_ fact: Fact, among people: KnownPeople) -> JSONValue? {
         guard var object = json(fact)?.objectValue else { return nil }
-        let step = StepWords(fact)
+        let step = StepWords(fact, among: people)
         var words: JSONObject = [
             "title": .string(step.title), "lines": .array(step.lines.map { .string($0) }),
             "isShown": .bool(StepWords.isShown(fact)),

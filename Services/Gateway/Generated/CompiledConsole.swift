@@ -17,7 +17,7 @@ extension ConsoleFiles {
 <title>IdentityBus</title>
 <link rel="icon" href="data:,">
 <link rel="stylesheet" href="/console/console-cfbc0d7f95.css">
-<script type="module" src="/console/app-0f3cee6ec4.js"></script>
+<script type="module" src="/console/app-fb4e7bc2aa.js"></script>
 </head>
 <body>
 <a class="skip" href="#main">Skip to the page</a>
@@ -277,7 +277,7 @@ export const explain = (id, source, limit = 200, signal) =>
 call("POST", "/admin/v1/people/resolve", {id, limit, ...(source ? {source} : {})}, {signal});
 """#),
         File(
-            name: "app-0f3cee6ec4.js", type: "text/javascript; charset=utf-8",
+            name: "app-fb4e7bc2aa.js", type: "text/javascript; charset=utf-8",
             text: #"""
 import { holder, isDemo, may, signIn, signOut } from "./api-e4e06833e0.js";
 import { h, say, visible } from "./dom-39d5e33b29.js";
@@ -286,7 +286,7 @@ import { commandPage } from "./command-05f8b48cb2.js";
 import { homePage } from "./home-fd7fd451ff.js";
 import { lettersPage } from "./letters-19b4a8f900.js";
 import { nowPage } from "./now-c8f2ebc3d0.js";
-import { personPage } from "./person-a82c252ab2.js";
+import { personPage } from "./person-66752e1884.js";
 const main = document.getElementById("main");
 let leaving = new AbortController();
 const pages = {
@@ -668,7 +668,7 @@ return h("time", {datetime: text, title: text}, withDay ? shown : shown.slice(11
 }
 """#),
         File(
-            name: "graph-1a57ba625a.js", type: "text/javascript; charset=utf-8",
+            name: "graph-f702abb00a.js", type: "text/javascript; charset=utf-8",
             text: #"""
 import { h, svg, value, visible } from "./dom-39d5e33b29.js";
 export function relations(rows) {
@@ -687,8 +687,8 @@ tone: row.isErased || row.isRestricted ? "bad" : ""});
 if (row.externalId) line(user, node("identity", row.externalId, {note: "external id"}), "is called");
 },
 "link install": (row) => {
-const install = node("install", row.installId, {note: `${row.device}, ${row.activity}`,
-tone: row.activity === "active" ? "good" : row.status === "enabled" ? "" : "bad"});
+const install = node("install", row.installId, {note: `${row.device}, ${row.activity ?? "another user's"}`,
+tone: row.activity === "active" ? "good" : [undefined, "enabled"].includes(row.status) ? "" : "bad"});
 if (row.userId) line(node("user", row.userId), install, "is on");
 },
 "sync profile": (row) => {
@@ -935,11 +935,11 @@ Kafka, or not be allowed to: ", h("code", "identitybus doctor"), " tells."));
 customElements.define("ib-now", NowPage);
 """#),
         File(
-            name: "person-a82c252ab2.js", type: "text/javascript; charset=utf-8",
+            name: "person-66752e1884.js", type: "text/javascript; charset=utf-8",
             text: #"""
 import { explain } from "./api-e4e06833e0.js";
 import { counted, duration, h, moment, table, value } from "./dom-39d5e33b29.js";
-import { graph, list, relations } from "./graph-1a57ba625a.js";
+import { graph, list, relations } from "./graph-f702abb00a.js";
 import { missing, rule } from "./story-f5b5e3a896.js";
 import { curlLine, elsewhere, explainLine } from "./shell-6e3ff6e31e.js";
 import { actAddress, mayAct } from "./act-65fbb8232b.js";
@@ -1015,7 +1015,7 @@ value(profile.mpid), " is kept apart from ", join(profile.apartFrom), "."],
 ({profiles}) => profiles.filter((profile) => profile.isRestricted).map((profile) => finding("bad", [
 "What is known of profile ", value(profile.mpid), " is kept and not used."],
 ["restrict", {mpid: profile.mpid, isRestricted: "false"}, "End the restriction"])),
-({sessions}) => sessions.map((session) => finding(session.state === "verified" ? "good" : "warn", ["Device ",
+({sessions}) => sessions.filter(({state}) => state).map((session) => finding(session.state === "verified" ? "good" : "warn", ["Device ",
 value(session.deviceId), ` is ${session.state}.`])),
 ({decisions}) => {
 const refused = decisions.findLast((decision) => decision.outcome === "rejected");
@@ -1037,7 +1037,7 @@ return h(`li.${tone}`, h("span", text), action && mayAct(action) && h("a.button.
 }
 const join = (values) => values.map((one, index) => [index > 0 && ", ", value(one)]);
 const because = {restricted: "is restricted", disabled: "is disabled", superseded: "was superseded", waitsForPhone: "waits behind a phone"};
-const why = (install) => because[install.inactiveBecause] ?? `is ${install.activity}`;
+const why = (install) => install.status ? because[install.inactiveBecause] ?? `is ${install.activity}` : "another user's";
 function now(rows) {
 const identity = ({type, value: text}) => h("li", h("span.quiet", type, " "), value(text));
 const tables = [
@@ -1052,7 +1052,7 @@ row.externalId && act("unlink-user", {userId: row.userId}, "Take external id")]]
 ["Install", (row) => value(row.installId)],
 ["Device", (row) => `${row.device}, ${row.platform}`],
 ["State", (row) => row.activity === "active" ? h("strong.good", "active") : why(row)],
-["Do", (row) => [row.activity !== "active" && row.userId && act("make-active", {installId: row.installId}, "Make active"),
+["Do", (row) => row.status && [row.activity !== "active" && row.userId && act("make-active", {installId: row.installId}, "Make active"),
 act("set-install-status", {installId: row.installId, status: row.status === "enabled" ? "disabled" : "enabled"},
 row.status === "enabled" ? "Disable" : "Enable")]],
 ]],

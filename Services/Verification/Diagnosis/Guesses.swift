@@ -53,6 +53,25 @@ struct MessageGuess {
         return guesses.filter { $0.bytes != expected.bytes }
     }
 
+    /// Other capitals than those that are sent, all in the app's own form.
+    static func spellings(
+        of identifiers: Identifiers, _ fields: VerificationSettings.SignedFields, fullPrivacy: Bool
+    ) -> [MessageGuess] {
+        let users = identifiers.userID.map(LetterCase.all) ?? [nil]
+        let emails = identifiers.email.map(LetterCase.usual) ?? [nil]
+        return users.flatMap { user in
+            emails.map { email in
+                let other = Identifiers(userID: user, email: email)
+                let words = [user, email].compactMap(\.self)
+                let verb = words.count == 1 ? "was" : "were"
+                var guess = expected(other, fields, fullPrivacy: fullPrivacy)
+                guess.mistake =
+                    "letter case: \(words.joined(separator: " and ")) \(verb) signed; sign it as it is sent"
+                return guess
+            }
+        }
+    }
+
     private static func fields(_ identifiers: Identifiers) -> [MessageGuess] {
         guard let userID = identifiers.userID else {
             return identifiers.email.map { [MessageGuess($0, "wrong fields: the e-mail alone was signed")] } ?? []
@@ -73,6 +92,38 @@ struct MessageGuess {
             + separators.map {
                 MessageGuess(userID + $0 + email, "wrong separator between user id and e-mail: \($0.debugDescription)")
             }
+    }
+}
+
+/// Ways to write a text with other capitals.
+private enum LetterCase {
+    /// Each letter either way doubles what is tried.
+    private static let mostLetters = 10
+
+    /// As people write names, and of a short text every way.
+    static func all(_ text: String) -> [String?] {
+        let letters = text.count { $0.lowercased() != $0.uppercased() }
+        guard letters <= mostLetters else { return usual(text) }
+        var all = [""]
+        for letter in text {
+            let forms = Set([String(letter), letter.lowercased(), letter.uppercased()]).sorted()
+            all = forms.flatMap { form in all.map { start in start + form } }
+        }
+        return all
+    }
+
+    static func usual(_ text: String) -> [String?] {
+        let domain = text.drop { $0 != "@" }
+        let words = capitalized(text.prefix { $0 != "@" }, eachWord: true) + domain
+        return [text, text.lowercased(), text.uppercased(), words, capitalized(text, eachWord: false)]
+    }
+
+    private static func capitalized(_ text: some StringProtocol, eachWord: Bool) -> String {
+        var isInside = false
+        return text.map { letter in
+            defer { isInside = letter.isLetter || isInside && !eachWord }
+            return isInside ? letter.lowercased() : letter.uppercased()
+        }.joined()
     }
 }
 

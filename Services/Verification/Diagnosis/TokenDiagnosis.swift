@@ -48,6 +48,13 @@ public struct TokenDiagnosis {
                 if let found = match(message, key, spellings) { return found }
             }
         }
+        // Too many to be tried with a second mistake.
+        let keys = KeyGuess.all(app, otherApps, now: now).filter { $0.mistake == nil }
+        for message in MessageGuess.spellings(of: identifiers, fields, fullPrivacy: fullPrivacy) {
+            for key in keys {
+                if let found = match(message, key, spellings, FunctionGuess.all.prefix(1)) { return found }
+            }
+        }
         return unexplained(spellings)
     }
 
@@ -62,8 +69,11 @@ public struct TokenDiagnosis {
         return longest < 16 ? "the token has \(longest) bytes; HMAC-SHA256 has 32" : nil
     }
 
-    private func match(_ message: MessageGuess, _ key: KeyGuess, _ spellings: [TokenSpelling]) -> [String]? {
-        for function in FunctionGuess.all {
+    private func match(
+        _ message: MessageGuess, _ key: KeyGuess, _ spellings: [TokenSpelling],
+        _ functions: ArraySlice<FunctionGuess> = FunctionGuess.all[...]
+    ) -> [String]? {
+        for function in functions {
             let code = function.compute(message.bytes, key.secret)
             guard let spelling = spellings.first(where: { $0.code == code }) else { continue }
             let mistakes = [message.mistake, key.mistake, function.mistake, spelling.mistake].compactMap(\.self)

@@ -30,7 +30,7 @@ public enum ReasonCode: String, WireEnum {
     case multipleInstallsActive = "MULTIPLE_INSTALLS_ACTIVE"
     case userNotFound = "USER_NOT_FOUND"
     case userErased = "USER_ERASED"
-    /// Another user has the external id, or had it until a moment ago (L68).
+    /// Another user has the external id, or it is held for one who had it (L68).
     case externalIDTaken = "EXTERNAL_ID_TAKEN"
     /// The external id was changed, and names nobody until it is free again (L66).
     case externalIDChanged = "EXTERNAL_ID_CHANGED"
@@ -142,7 +142,7 @@ public enum ReasonCode: String, WireEnum {
         case .multipleInstallsActive: "More than one active install was found for this external id."
         case .userNotFound: "User was not found by the user ID provided."
         case .userErased: "This user was erased; the id is never used again."
-        case .externalIDTaken: "Another user has this external id, or had it until a moment ago."
+        case .externalIDTaken: "Another user has this external id, or it is held for one who had it."
         case .externalIDChanged: "This external id was changed; ask the app's backend for the present one."
         case .linkBarred: "Support took this external id from this user; link.change-external-id gives it back."
         case .noUser: "There is no user on this install."
