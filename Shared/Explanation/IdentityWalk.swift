@@ -265,7 +265,7 @@ package struct IdentityWalk {
         }
         var share = fact
         share.events = fact.events.filter { isShown($0.data) }
-        share.result = fact.result.flatMap { isShown($0) ? $0 : nil }
+        if let result = fact.result, !isShown(result) { share.result = nil }
         return share
     }
 
