@@ -179,6 +179,30 @@ def test_csv(importing: Import) -> None:
     assert "Did you mean firstSeen?" in importing.run(path, status=64).stderr
 
 
+def test_files_of_other_programs(importing: Import) -> None:
+    """A quote too many costs one line, and no other person's; a byte order mark costs none."""
+    people = [str(mpid()) for _ in range(4)]
+    path = importing.folder / f"{fresh('tools')}.csv"
+    path.write_text(
+        "\ufeffmpid,firstSeen,lastSeen,customerid,name\r\n"
+        f'{people[0]},{THEN},{THEN},{fresh("a")},5" tall\r\n{people[1]},{THEN},{THEN},{fresh("b")},"open\r\n'
+        f'{people[2]},{THEN},{THEN},{fresh("c")},an "odd" name\r\n{people[3]},{THEN},{THEN},{fresh("d")},"a ""b"""\r\n')
+    errors = importing.folder / f"{fresh('errors')}.csv"
+    assert json.loads(importing.run(path, f"--errors={errors}", status=3).stdout) == {
+        "profiles": tally(3), "lines": tally(0, refused=1)}
+    assert "cell 5 has a quote that does not end" in errors.read_text()
+    names = [succeeded(get_profile(importing, people[place]))["name"] for place in (0, 2, 3)]
+    assert names == ['5" tall', 'an "odd" name', 'a "b"']
+    path.write_text("mpid,firstSeen,lastSeen,email,email\n")
+    assert "the column email twice" in importing.run(path, status=64).stderr
+    path.write_text("mpid;firstSeen;lastSeen\n")
+    assert "separated by" in importing.run(path, status=64).stderr
+    path = importing.file("mark.jsonl", ["\ufeff" + json.dumps(user(fresh("e")))])
+    assert importing.counts(path) == {"users": tally(1)}
+    path = importing.file("bad.jsonl", [user(fresh("f")) | {"installs": [{"installId": fresh("i"), "device": 7}]}])
+    assert "line 1: invalid: installs[0]" in importing.run(path, status=3).stderr
+
+
 def test_what_is_refused_is_mended_and_fed_again(importing: Import) -> None:
     anna = fresh("anna")
     elements: list[Any] = [
@@ -416,12 +440,28 @@ def test_a_resume_file_is_of_one_import(importing: Import) -> None:
     progress = importing.folder / fresh("progress")
     first, second = importing.file("one.jsonl", [user(fresh("a"))]), importing.file("two.jsonl", [user(fresh("b"))])
     assert importing.counts(first, f"--resume={progress}") == {"users": tally(1)}
-    assert "is not the file" in importing.run(second, f"--resume={progress}", status=64).stderr
+    assert "is not what" in importing.run(second, f"--resume={progress}", status=64).stderr
     assert "another --app, --upsert" in importing.run(first, f"--resume={progress}", "--upsert", status=64).stderr
     # What comes after what was read is new.
     with first.open("a") as file:
         file.write(json.dumps(user(fresh("c"))) + "\n")
     assert importing.counts(first, f"--resume={progress}") == {"users": tally(2)}
+
+
+def test_a_file_that_has_changed_is_refused(importing: Import) -> None:
+    """However far behind its beginning: what comes in before where the import was would never be sent."""
+    progress, mark = importing.folder / fresh("progress"), fresh("night")
+    people = [user(f"{mark}-{number}") for number in range(1500)]
+    path = importing.file("nightly.jsonl", people)
+    assert importing.counts(path, f"--resume={progress}") == {"users": tally(1500)}
+    path.write_text("".join(json.dumps(one) + "\n" for one in people[:1400] + [user(f"{mark}-late")] + people[1400:]))
+    answer = importing.run(path, f"--resume={progress}", status=64)
+    assert "it has changed" in answer.stderr and "begins anew" in answer.stderr
+    with path.open() as file:
+        assert subprocess.run(
+            importing.arguments("-", f"--resume={progress}"), env=importing.environment, stdin=file, capture_output=True,
+            timeout=60).returncode == 64
+    assert importing.counts(path) == {"users": tally(1, same=1500)}
 
 
 def test_nothing_is_sent_before_the_resume_file_is_there(importing: Import) -> None:

@@ -2,10 +2,11 @@
 
 import Apps
 import Contracts
+import Crypto
 import Supervision
 import WireJSON
 
-/// CSV (RFC 4180) with a header line. Rows of one user or profile that follow each other are one person: each has an install,
+/// CSV with a header line. Rows of one user or profile that follow each other are one person: each has an install,
 /// or a device, or more identities.
 struct CSVReader: ImportReader {
     private var rows: CSVRows
@@ -30,9 +31,19 @@ struct CSVReader: ImportReader {
         var header = known ?? []
         if known == nil {
             guard let first = try rows.next() else { throw Problem(.usage, "the CSV is empty.", Self.advice) }
+            if let problem = first.problem {
+                throw Problem(.usage, "the CSV's header is broken: \(problem).", Self.advice)
+            }
             header = first.cells
-            // Spreadsheets write one.
-            if header.first?.hasPrefix("\u{FEFF}") == true { header[0] = String(header[0].dropFirst()) }
+            if header.count == 1, header[0].contains(where: { $0 == ";" || $0 == "\t" }) {
+                throw Problem(
+                    .usage, "the CSV's header has no comma, and cells are separated by commas.", Self.advice)
+            }
+        }
+        if let twice = header.first(where: { name in header.count { $0 == name } > 1 }) {
+            throw Problem(
+                .usage, "the CSV has the column \(twice) twice.",
+                "Several values of one person stand in rows that follow each other. " + Self.advice)
         }
         errorColumn = header.firstIndex(of: JSONLinesReader.errorMember)
         self.header = header
@@ -74,7 +85,7 @@ struct CSVReader: ImportReader {
     private func item(_ rows: [CSVRows.Row]) -> ImportItem {
         var item = ImportItem(
             kind: kind, original: .rows(rows.map(\.cells)), line: rows[0].line, nextLine: rows[rows.count - 1].nextLine,
-            start: rows[0].start, end: rows[rows.count - 1].end)
+            start: rows[0].start, end: rows[rows.count - 1].end, digest: rows[rows.count - 1].digest)
         if let broken = rows.compactMap(\.problem).first {
             (item.kind, item.problem) = (nil, broken)
             return item
@@ -180,6 +191,8 @@ struct CSVRows {
         var nextLine: Int
         var start: Int
         var end: Int
+        /// Of all before `end`.
+        var digest: SHA256
     }
 
     private var lines: LineReader
@@ -191,48 +204,65 @@ struct CSVRows {
         while let line = try lines.next() {
             if line.bytes.isEmpty { continue }
             var row = Row(
-                cells: [], problem: nil, line: line.number, nextLine: line.number + 1, start: line.start, end: line.end)
-            var bytes = line.bytes
-            // A quoted cell goes on in the next lines.
-            while bytes.count(where: { $0 == UInt8(ascii: "\"") }) % 2 == 1 {
-                guard bytes.count <= ImportItem.mostBytes, let more = try lines.next() else {
-                    row.problem = "a quote that does not end"
-                    break
-                }
-                bytes += [UInt8(ascii: "\n")] + more.bytes
-                (row.end, row.nextLine) = (more.end, more.number + 1)
-            }
-            guard let text = String(validating: bytes, as: UTF8.self) else {
+                cells: [], problem: nil, line: line.number, nextLine: line.number + 1, start: line.start, end: line.end,
+                digest: line.digest)
+            guard let text = String(validating: line.bytes, as: UTF8.self) else {
                 row.problem = "no UTF-8"
-                row.cells = [String(decoding: bytes, as: UTF8.self)]
+                row.cells = [String(decoding: line.bytes, as: UTF8.self)]
                 return row
             }
-            row.cells = Self.cells(text)
+            (row.cells, row.problem) = Self.cells(text)
             return row
         }
         return nil
     }
 
-    static func cells(_ text: String) -> [String] {
+    /// The cells of a line. Quotes stand around a cell, twice inside it; in a cell that begins otherwise they are
+    /// characters like others. What is quoted ends on its line, unlike in RFC 4180: no id and no name has two lines, and
+    /// one quote too many takes no other person's line along.
+    /// - Returns: with what is wrong also the cells as they stand, so that they can be mended.
+    static func cells(_ text: String) -> (cells: [String], problem: String?) {
         var cells: [String] = []
+        var problem: String?
+        var rest = text.utf8[...]
+        while true {
+            let cell: String
+            if rest.first == quote, let quoted = quoted(&rest) {
+                cell = quoted
+            } else {
+                if rest.first == quote { problem = problem ?? "cell \(cells.count + 1) has a quote that does not end" }
+                let end = rest.firstIndex(of: comma) ?? rest.endIndex
+                cell = String(decoding: rest[..<end], as: UTF8.self)
+                rest = rest[end...]
+            }
+            cells.append(cell)
+            guard !rest.isEmpty else { return (cells, problem) }
+            rest.removeFirst()
+        }
+    }
+
+    private static let quote = UInt8(ascii: "\"")
+    private static let comma = UInt8(ascii: ",")
+
+    /// Takes a cell that begins with a quote.
+    /// - Returns: `nil` when it does not end with one, before a comma or the end: nothing is taken then.
+    private static func quoted(_ rest: inout String.UTF8View.SubSequence) -> String? {
         var cell: [UInt8] = []
-        var isQuoted = false
-        var bytes = text.utf8.makeIterator()
-        var next = bytes.next()
-        while let byte = next {
-            next = bytes.next()
-            switch byte {
-            case UInt8(ascii: "\"") where isQuoted && next == UInt8(ascii: "\""):
-                cell.append(byte)
-                next = bytes.next()
-            case UInt8(ascii: "\""): isQuoted.toggle()
-            case UInt8(ascii: ",") where !isQuoted:
-                cells.append(String(decoding: cell, as: UTF8.self))
-                cell = []
-            default: cell.append(byte)
+        var place = rest.index(after: rest.startIndex)
+        while let end = rest[place...].firstIndex(of: quote) {
+            cell += rest[place..<end]
+            place = rest.index(after: end)
+            switch place == rest.endIndex ? comma : rest[place] {
+            case quote:
+                cell.append(quote)
+                place = rest.index(after: place)
+            case comma:
+                rest = rest[place...]
+                return String(decoding: cell, as: UTF8.self)
+            default: return nil
             }
         }
-        return cells + [String(decoding: cell, as: UTF8.self)]
+        return nil
     }
 
     static func line(_ cells: [String]) -> String {

@@ -3,6 +3,7 @@
 import Apps
 import ArgumentParser
 import Contracts
+import Crypto
 import Foundation
 import Glibc
 import Observability
@@ -110,8 +111,7 @@ struct ImportCommand: ParsableCommand {
 
     private func begun() throws -> ImportState {
         let new = ImportState(
-            run: UUID().uuidString.lowercased(), app: app.text, upsert: upsert, dryRun: dryRun, beginning: "",
-            beginningBytes: 0)
+            run: UUID().uuidString.lowercased(), app: app.text, upsert: upsert, dryRun: dryRun)
         guard let resume, let state = try ImportState.read(resume) else { return new }
         guard state.app == app.text, state.upsert == upsert, state.dryRun == dryRun else {
             throw Problem(
@@ -125,40 +125,23 @@ struct ImportCommand: ParsableCommand {
 
     /// The input from where the run before was.
     private func openReader(_ state: inout ImportState) throws -> any ImportReader {
-        if file != "-" { try compareBeginning(&state) }
-        guard isCSV else { return JSONLinesReader(try LineReader(path: file, from: state.offset, line: state.line)) }
-        let reader = try CSVReader(
-            try LineReader(path: file, from: state.offset, line: state.line),
-            header: state.offset > 0 ? state.header : nil)
+        let lines = try LineReader(path: file, from: state.offset, line: state.line)
+        // Another one would be taken up in its middle.
+        guard state.offset == 0 || lines.digest.finalize().hex == state.digest else {
+            throw Problem(
+                .usage, "\(file == "-" ? "standard input" : file) is not what \(resume ?? "") is about.",
+                "Before line \(state.line), where that import was, it has changed. Another --resume begins anew; "
+                    + "what is in already stays as it is.")
+        }
+        guard isCSV else { return JSONLinesReader(lines) }
+        let reader = try CSVReader(lines, header: state.offset > 0 ? state.header : nil)
         state.header = reader.header
         return reader
     }
 
-    /// Another file would be taken up in its middle.
-    private func compareBeginning(_ state: inout ImportState) throws {
-        guard let handle = FileHandle(forReadingAtPath: file) else {
-            throw Problem(
-                errno == EACCES ? .noRight : .usage, "\(file) cannot be read: \(String(cString: strerror(errno))).",
-                "Nothing was sent. - reads standard input.")
-        }
-        defer { try? handle.close() }
-        let isNew = state.beginning.isEmpty
-        let bytes = (try? handle.read(upToCount: isNew ? 65536 : state.beginningBytes)) ?? Data()
-        guard isNew else {
-            guard bytes.count == state.beginningBytes, ImportState.digest(bytes) == state.beginning else {
-                throw Problem(
-                    .usage, "\(file) is not the file that \(resume ?? "") is about.",
-                    "Another --resume begins anew; what is in already stays as it is.")
-            }
-            return
-        }
-        (state.beginning, state.beginningBytes) = (ImportState.digest(bytes), bytes.count)
-    }
-
     /// Before anything is sent.
     private func checkOrder() throws {
-        var unread = ImportState(
-            run: "", app: "", upsert: false, dryRun: false, beginning: "", beginningBytes: 0)
+        var unread = ImportState(run: "", app: "", upsert: false, dryRun: false)
         var reader = try openReader(&unread)
         var user: Int?
         while let item = try reader.next() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Contracts
+import Crypto
 import Foundation
 import Glibc
 import Supervision
@@ -25,6 +26,8 @@ struct ImportItem {
     /// Where it begins, and where the next one does.
     var start: Int
     var end: Int
+    /// Of all that the input has before `end`.
+    var digest: SHA256
 
     enum Original {
         case json([UInt8])
@@ -48,6 +51,8 @@ struct LineReader {
         var number: Int
         var start: Int
         var end: Int
+        /// Of all before `end`.
+        var digest: SHA256
     }
 
     private let descriptor: Int32
@@ -58,7 +63,10 @@ struct LineReader {
     /// Of the next line.
     private(set) var offset: Int
     private(set) var number: Int
+    /// Of all before `offset`.
+    private(set) var digest = SHA256()
 
+    private static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
     private static let chunk = 1 << 20
     /// Longer lines are no persons, and not kept.
     private static let longest = 4 << 20
@@ -70,29 +78,22 @@ struct LineReader {
         name = path == "-" ? "standard input" : path
         self.offset = offset
         number = line
-        guard path != "-" else {
-            descriptor = STDIN_FILENO
-            var left = offset
-            while left > 0 {
-                let count = try read(atMost: min(left, Self.chunk))
-                if count == 0 {
-                    throw Problem(
-                        .usage, "standard input is shorter than what was read of it before.",
-                        "Another --resume begins anew.")
-                }
-                left -= count
-            }
-            buffer = []
-            return
-        }
-        descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else {
             throw Problem(
                 errno == EACCES ? .noRight : .usage, "\(path) cannot be read: \(String(cString: strerror(errno))).",
                 "Nothing was sent. - reads standard input.")
         }
-        guard offset == 0 || lseek(descriptor, off_t(offset), SEEK_SET) == off_t(offset) else {
-            throw Problem(.usage, "\(path) cannot be read from byte \(offset) on.", "Another --resume begins anew.")
+        var left = offset
+        while left > 0 {
+            let count = try read(atMost: min(left, Self.chunk))
+            if count == 0 {
+                throw Problem(
+                    .usage, "\(name) is shorter than what was read of it before.", "Another --resume begins anew.")
+            }
+            digest.update(data: buffer)
+            buffer.removeAll(keepingCapacity: true)
+            left -= count
         }
     }
 
@@ -127,7 +128,10 @@ struct LineReader {
     private mutating func take(to end: Int, _ next: Int) -> Line {
         var bytes = Array(buffer[place..<end])
         if bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
-        let line = Line(bytes: bytes, number: number, start: offset, end: offset + next - place)
+        // Windows begins files with one.
+        if offset == 0, bytes.starts(with: Self.byteOrderMark) { bytes.removeFirst(Self.byteOrderMark.count) }
+        buffer.withUnsafeBytes { digest.update(bufferPointer: UnsafeRawBufferPointer(rebasing: $0[place..<next])) }
+        let line = Line(bytes: bytes, number: number, start: offset, end: offset + next - place, digest: digest)
         (offset, number, place) = (line.end, number + 1, next)
         return line
     }
@@ -172,7 +176,8 @@ struct JSONLinesReader: ImportReader {
 
     private static func item(_ line: LineReader.Line) -> ImportItem {
         var item = ImportItem(
-            original: .json(line.bytes), line: line.number, nextLine: line.number + 1, start: line.start, end: line.end)
+            original: .json(line.bytes), line: line.number, nextLine: line.number + 1, start: line.start, end: line.end,
+            digest: line.digest)
         guard line.bytes.count <= ImportItem.mostBytes else {
             item.problem = "more than \(ImportItem.mostBytes >> 10) KiB"
             return item

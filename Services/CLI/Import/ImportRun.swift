@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Contracts
+import Crypto
 import Observability
 import Supervision
 import WireJSON
@@ -44,6 +45,8 @@ final class ImportRun {
     private var held: List?
     private var isRead = false
     private var written: ContinuousClock.Instant?
+    /// Of all that is answered by this run.
+    private var digest: SHA256?
     private var shown = 0
 
     init(
@@ -204,13 +207,19 @@ final class ImportRun {
             if errors == nil { show(item.line, reason) }
         }
         guard let last = list.items.last else { return }
-        (state.offset, state.line) = (last.end, last.nextLine)
+        (state.offset, state.line, digest) = (last.end, last.nextLine, last.digest)
         state.errorBytes = errors?.length ?? 0
     }
 
     static func words(_ result: ImportResult.Element) -> String {
         let reason = result.reason.map { $0.rawValue + (result.type.map { " \($0.rawValue)" } ?? "") }
-        return reason ?? "invalid: \(result.message ?? "?")"
+        var message = result.message.map { $0[...] } ?? "?"
+        // The list is nobody's but ours: its line says who it is.
+        for member in ["users[", "profiles["] where message.hasPrefix(member) {
+            message = message.firstRange(of: "].").map { message[$0.upperBound...] } ?? message
+        }
+        if message.hasPrefix("data.") { message = message.dropFirst("data.".count) }
+        return reason ?? "invalid: \(message)"
     }
 
     private static let mostShown = 20
@@ -229,6 +238,7 @@ final class ImportRun {
         guard let path = options.resume else { return }
         guard always || written.map({ .now - $0 > Self.stateEvery }) ?? true else { return }
         written = .now
+        if let digest { state.digest = digest.finalize().hex }
         try state.write(path)
     }
 }

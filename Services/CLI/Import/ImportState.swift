@@ -24,22 +24,19 @@ struct ImportState: Codable, Equatable {
     var app: String
     var upsert: Bool
     var dryRun: Bool
-    /// What the input begins with, and how many bytes of it that says.
-    var beginning: String
-    var beginningBytes: Int
     /// A CSV's.
     var header: [String]?
     /// Everything before this byte and line is answered.
     var offset = 0
     var line = 1
+    /// The SHA-256 of all before that byte.
+    var digest = ""
     /// Users were sent, and profiles come first (`fromLinks`).
     var hasUsers = false
     var counts: [String: Counts] = [:]
     /// How much of the errors file that is.
     var errorBytes = 0
     var isDone = false
-
-    static func digest(_ bytes: some Sequence<UInt8>) -> String { SHA256.hash(data: Array(bytes)).hex }
 
     /// - Returns: `nil` where there is no such file.
     static func read(_ path: String) throws -> ImportState? {
