@@ -17,9 +17,14 @@ extension SyncDecider {
         draft.guardSwitched()
         tellDevices(.imported, &draft)
         var decision = draft.decision(.succeeded(ImportResult(results: results)))
-        // Whose user was there before and is somebody else in what is known of them, is told (S38).
-        if command.events == false { decision.events.removeAll { ($0 as? CurrentUserChanged)?.previousMPID == nil } }
+        if command.events == false { decision.events.removeAll { !isNews($0) } }
         return decision
+    }
+
+    /// S157: of a device that others have heard of, what they know is true no more.
+    private func isNews(_ event: any EventMessage) -> Bool {
+        guard let changed = event as? CurrentUserChanged else { return false }
+        return state.device(app, changed.deviceId).lastMove > 0
     }
 }
 

@@ -67,9 +67,10 @@ extension NaiveSyncModel {
         if let alias = deeds.alias { return [alias] }
         guard let cause = command.toldCause else { return [] }
         if case .importProfiles(let list) = command, list.events == false {
-            // But whoever was there and is somebody else now.
+            // But of devices that had moved before.
             return devices(since: before, by: command, cause, rule).filter { event in
-                (event as? CurrentUserChanged)?.previousMPID != nil
+                guard let changed = event as? CurrentUserChanged else { return false }
+                return before.devices[changed.deviceId]?.moved ?? before.mostMoved > 0
             }
         }
         let new = people.filter { before.person($0.mpid) == nil }
