@@ -68,16 +68,18 @@ extension SyncDecider {
 
     /// What is known of a person, without the barriers, which name others (S216).
     func ownData(_ profile: Profile) -> ProfileResult {
-        var data = result(profile, after: nil)
+        var data = result(profile, after: nil, Self.devicesOfOwnData)
         (data.barriers, data.barrierCount) = ([], 0)
         return data
     }
 
-    private func result(_ profile: Profile, after end: PageEnd?) -> ProfileResult {
+    private func result(
+        _ profile: Profile, after end: PageEnd?, _ most: Int = devicesInPage
+    ) -> ProfileResult {
         let devices = seen(profile)
         let sources = Set(profile.aliasedFrom)
         let left = devices.filter { device in end.map { $0.isBefore(device.pageEnd) } ?? true }
-        let page = left.prefix(Self.devicesInPage)
+        let page = left.prefix(most)
         return ProfileResult(
             mpid: profile.mpid, identities: told(profile.identities), identityCount: profile.identities.count,
             isLoggedIn: profile.isKnown(settings), firstSeen: Timestamp(milliseconds: profile.firstSeen),
@@ -127,6 +129,8 @@ extension SyncDecider {
     }
 
     static let devicesInPage = 100
+    /// All that anybody has: an answer has room for some 4,000.
+    static let devicesOfOwnData = 2000
     static let sourcesTold = 1000
     static let barriersTold = 100
     /// With two bytes for one where a letter has to be escaped, an answer stays below 256 KiB.

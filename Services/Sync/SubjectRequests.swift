@@ -28,8 +28,12 @@ public struct SubjectRequestRow: Codable, Sendable, Hashable {
     var isEveryHolder = false
     /// Who was meant when it came: nobody is added later (S213).
     var first: [MPID] = []
+    /// Who of them was anonymous.
+    var anonymous: [MPID] = []
     /// Who was erased, or whose data can be had.
     var mpids: [MPID] = []
+    /// The app's own id of the person, if it named that: the link service's user of that external id is meant too (S218).
+    var customerID: ExternalID?
     var profileCount = 0
     var heldByOthers = 0
     /// When to go on with it; `nil`: never.
@@ -119,7 +123,10 @@ extension SyncStore {
                     of: CommandKey(
                         app: request.app, source: SourceID("request/\(askAt)"), id: CommandID(request.id.text)),
                     number: 0),
-                dueAt: Timestamp(milliseconds: askAt), command: ProcessRequest(requestId: request.id))
+                dueAt: Timestamp(milliseconds: askAt),
+                command: ProcessRequest(
+                    requestId: request.id,
+                    startsAt: request.status == .pending ? Timestamp(milliseconds: request.startsAt) : nil))
         }
     }
 }
@@ -168,8 +175,10 @@ extension SyncDecider {
         row.mpid = command.mpid
         row.identities = command.named
         row.isEveryHolder = command.everyHolder == true
+        row.customerID = command.named.first { $0.type == .customerID }.map { ExternalID($0.value.text) }
         row.askAt = row.startsAt
-        row.first = meant(by: row).map(\.mpid)
+        let first = meant(by: row)
+        (row.first, row.anonymous) = (first.map(\.mpid), first.filter { !$0.isKnown(settings) }.map(\.mpid))
         return Decision(.succeeded(result(row)), changes: [.request(row)], events: [told(row)])
     }
 
@@ -205,7 +214,7 @@ extension SyncDecider {
         case .pending: break
         }
         row.forgetNames()
-        (row.status, row.askAt) = (.cancelled, nil)
+        (row.status, row.askAt, row.anonymous, row.customerID) = (.cancelled, nil, [], nil)
         return Decision(.succeeded(result(row)), changes: [.request(row)], events: [told(row)])
     }
 
@@ -217,10 +226,14 @@ extension SyncDecider {
         }
         guard row.status == .completed, let until = row.resultsUntil else { throw Rejection(.resultsNotReady) }
         guard context.now.milliseconds < until, row.askAt != nil else { throw Rejection(.resultsGone) }
-        let profiles = row.mpids.compactMap { state.profile(app, $0) }.filter { !$0.isErased }
+        let profiles = row.mpids.compactMap { state.profile(app, $0) }.filter { isStill($0, of: row) }
+        // Where nobody vouches for devices, only the one that was named.
+        let ids = enforces ? profiles.flatMap { $0.values(of: .customerID) }.map { ExternalID($0.value.text) } : []
         return Decision(
             .succeeded(
-                RequestResultsResult(requestId: row.id, kind: row.kind, profiles: profiles.map(ownData))))
+                RequestResultsResult(
+                    requestId: row.id, kind: row.kind, profiles: profiles.map(ownData),
+                    externalIds: profiles.isEmpty ? [] : Set(ids + [row.customerID].compactMap(\.self)).sorted())))
     }
 
     // MARK: Going on
@@ -231,7 +244,9 @@ extension SyncDecider {
         else { return Decision(.noted) }
         // A clock that is ahead takes nobody the time to cancel.
         let now = min(context.now.milliseconds, context.logged.flatMap { $0.isBrokers ? $0.milliseconds : nil } ?? .max)
-        guard now >= askAt else {
+        // The delay of when it was decided first counts.
+        let start = row.status == .pending ? command.startsAt?.milliseconds : nil
+        guard now >= start ?? askAt else {
             row.askAt = max(askAt, context.now.milliseconds + Self.soon)
             return Decision(.noted, changes: [.request(row)])
         }
@@ -239,7 +254,7 @@ extension SyncDecider {
         case .pending: return try begin(row)
         case .inProgress: return try row.reason == .ambiguousIdentity ? begin(row) : goOn(row, since: row)
         case .completed:
-            row.mpids = []
+            (row.mpids, row.anonymous, row.customerID) = ([], [], nil)
             row.askAt = nil
             return Decision(.noted, changes: [.request(row)])
         case .cancelled:
@@ -249,8 +264,19 @@ extension SyncDecider {
 
     /// Who is meant by now.
     private func meant(by row: SubjectRequestRow) -> [Profile] {
-        if let mpid = row.mpid { return [state.profile(app, mpid)].compactMap(\.self).filter { !$0.isErased } }
-        return Resolver(settings: settings, index: Draft(state, context, .erase)).meant(by: row.identities)
+        if let mpid = row.mpid { return [state.profile(app, mpid)].compactMap(\.self).filter { isStill($0, of: row) } }
+        let resolver = Resolver(settings: settings, index: Draft(state, context, .erase))
+        // Every holder of each identity, or those whom all of them mean.
+        let meant =
+            row.isEveryHolder
+            ? row.identities.flatMap { resolver.meant(by: [$0]) } : resolver.meant(by: row.identities)
+        return Dictionary(meant.map { ($0.mpid, $0) }) { first, _ in first }.values
+            .filter { isStill($0, of: row) }.sorted { $0.mpid < $1.mpid }
+    }
+
+    /// S213: whoever logs in to an anonymous profile since is another person.
+    private func isStill(_ profile: Profile, of row: SubjectRequestRow) -> Bool {
+        !profile.isErased && !(row.anonymous.contains(profile.mpid) && profile.isKnown(settings))
     }
 
     /// Finds whom it is about, and erases them.
@@ -260,16 +286,21 @@ extension SyncDecider {
         let sure = meant.filter { row.first.contains($0.mpid) || row.mpid == $0.mpid }
         let isSure = row.isEveryHolder || sure.count == meant.count && sure.count <= 1
         let found = isSure ? sure : []
+        if row.kind == .erasure { adopt(&row) }
         let draft = Draft(state, context, .erase)
         func holders(_ identities: [Identity]) -> Set<MPID> {
             Set(identities.flatMap(draft.holders)).subtracting(found.map(\.mpid)).subtracting(row.mpids)
         }
-        let others = holders(row.identities)
+        // Whom it meant when it came and does not mean any more: their identities have changed meanwhile.
+        let stays = row.first.count == 1 ? Set(row.first).subtracting(found.map(\.mpid) + row.mpids) : []
+        let changed = stays.filter { state.profile(app, $0)?.isErased == false }
+        let others = holders(row.identities).union(changed)
         row.heldByOthers = others.count
         // Several people may use one device: who has no more in common with the person is somebody else.
         let isOver =
             found.isEmpty && row.mpids.isEmpty
-            ? others.isEmpty : holders(row.identities.filter { !$0.type.isDevice }).isEmpty || row.kind != .erasure
+            ? others.isEmpty
+            : changed.isEmpty && holders(row.identities.filter { !$0.type.isDevice }).isEmpty || row.kind != .erasure
         row.reason = isOver ? nil : .ambiguousIdentity
         row.profileCount += found.count
         guard row.kind == .erasure, !found.isEmpty else {
@@ -290,6 +321,15 @@ extension SyncDecider {
         return decision
     }
 
+    /// Whom somebody else has erased since the request came is erased by it, too: it is over when all have done that (S215).
+    private func adopt(_ row: inout SubjectRequestRow) {
+        let erased = row.first.filter { mpid in
+            !row.mpids.contains(mpid) && state.certificates[Profile.Key(app: app, id: mpid)] != nil
+        }
+        row.mpids += erased
+        row.profileCount += erased.count
+    }
+
     /// As `sync.erase-profile` does.
     private func erase(_ profiles: [Profile], of row: SubjectRequestRow) throws(Rejection) -> Decision {
         let draft = Draft(state, context, .erase)
@@ -298,7 +338,11 @@ extension SyncDecider {
         let named = ErasedProfiles(
             moment: row.moment, profiles: profiles, identities: row.identities, others: others, users: users)
         let which: EraseProfile.Persons = enforces ? .byCustomerId : .marked
-        return try begin(named, .erase, persons: profiles.flatMap { persons($0, of: named, which) })
+        var all = profiles.flatMap { persons($0, of: named, which) }
+        if let id = row.customerID, !all.contains(where: { $0.externalId == id }) {
+            all.append(ForgetPerson(externalId: id, erasedAt: Timestamp(milliseconds: row.moment)))
+        }
+        return try begin(named, .erase, persons: all)
     }
 
     /// Whether the others have done their part; if one could not, it is asked again.
@@ -333,6 +377,7 @@ extension SyncDecider {
             row.forgetNames()
             row.reason = nil
             row.status = .completed
+            if row.kind == .erasure { row.customerID = nil }
             row.completedAt = context.now.milliseconds
             row.askAt = row.resultsUntil ?? (context.now.milliseconds + SubjectRequestRow.resultsKept)
         } else {

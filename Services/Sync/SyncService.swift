@@ -137,7 +137,7 @@ public struct SyncService: CommandService {
             state.load(try store.requests(ofGroup: group.id.text, group.app))
         }
         for request in state.requests.values {
-            wanted.certificates.formUnion(request.mpids.map { .init(app: request.app, id: $0) })
+            wanted.certificates.formUnion(request.profiles.map { .init(app: request.app, id: $0) })
             guard let settings = wanted.requests[request.key] else { continue }
             wanted.profiles.formUnion(request.profiles.map { .init(app: request.app, id: $0) })
             wanted.identities.formUnion(request.identities.map { .init(app: request.app, $0, settings) })

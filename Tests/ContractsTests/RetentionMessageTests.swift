@@ -20,7 +20,9 @@ extension GoldenTests {
         message("command-sync-get-requests", GetRequests(groupId: "g1")),
         message("command-sync-cancel-request", CancelRequest(requestId: requestID)),
         message("command-sync-get-request-results", GetRequestResults(requestId: requestID)),
-        message("command-sync-process-request", ProcessRequest(requestId: requestID)),
+        message(
+            "command-sync-process-request",
+            ProcessRequest(requestId: requestID, startsAt: Timestamp(milliseconds: 1_893_456_000_000))),
         message(
             "event-sync-request-changed",
             RequestChanged(requestId: requestID, kind: .erasure, status: .inProgress, reason: .ambiguousIdentity)),

@@ -50,6 +50,12 @@ import Testing
         return try result(world)
     }
 
+    private func results(_ world: World) throws -> RequestResultsResult {
+        world.run(.getRequestResults(GetRequestResults(requestId: Self.id)))
+        guard case .succeeded(let results as RequestResultsResult)? = world.last?.outcome else { throw Unexpected() }
+        return results
+    }
+
     /// Its time has come.
     private func goOn(_ world: World, after hours: Int64 = 72) {
         world.now += hours * Self.hour
@@ -177,6 +183,23 @@ import Testing
         #expect(done.certificates?.first?.completedAt != nil && done.certificates?.first?.subject.mpids == [anna])
     }
 
+    /// S215: not while a service has yet to do its part for another request about the same person.
+    @Test(arguments: [true, false]) func whomAnotherRequestErasesIsWaitedFor(_ isByMPID: Bool) throws {
+        let world = desk()
+        let anna = try person(7, Identity(.customerID, "anna"), in: world)
+        try file(filing(mpid: isByMPID ? anna : nil), in: world)
+        world.run(.erase(EraseProfile(mpid: anna)))
+        let began = try #require(world.last)
+        goOn(world)
+        #expect(try status(world).status == .inProgress)
+        world.last = began
+        answerAll(world)
+        goOn(world, after: 2)
+        let done = try status(world)
+        #expect(done.status == .completed && done.profileCount == 1)
+        #expect(done.certificates?.first?.subject.mpids == [anna])
+    }
+
     /// S214: an erasure by e-mail where several hold it is never reported as complete.
     @Test(arguments: [1, 2, 3]) func whereSeveralHoldTheValueItIsNeverCompleted(_ count: Int) throws {
         let world = desk()
@@ -235,6 +258,81 @@ import Testing
         #expect(try status(world).status == .completed)
     }
 
+    /// S214: also where one of them has everything that was named.
+    @Test func everyHolderOfAnythingGoes() throws {
+        let world = desk()
+        let anna = try person(1, Identity(.customerID, "anna"), Identity(.email, "family@x"), in: world)
+        let bert = try person(2, Identity(.customerID, "bert"), Identity(.email, "family@x"), in: world)
+        try file(filing(.erasure, ["customerid": "anna", "email": "family@x"], everyHolder: true), in: world)
+        goOn(world)
+        #expect([anna, bert].allSatisfy { world.profile($0)?.isErased == true })
+        answerAll(world)
+        goOn(world, after: 1)
+        #expect(try status(world).status == .completed)
+    }
+
+    /// S213: an anonymous profile that somebody logs in to meanwhile is another person's.
+    @Test(arguments: SubjectRequest.Kind.allCases, [true, false])
+    func whoLogsInMeanwhileIsNotMeant(_ kind: SubjectRequest.Kind, _ isByMPID: Bool) throws {
+        let world = desk()
+        let nobody = try person(7, Identity(.iosIDFV, "tablet"), in: world)
+        try file(filing(kind, ["ios_idfv": "tablet"], mpid: isByMPID ? nobody : nil), in: world)
+        try world.modify(nobody, "customerid", from: nil, to: "bert")
+        goOn(world)
+        #expect(world.profile(nobody)?.isErased == false)
+        let status = try status(world)
+        #expect(status.status == .inProgress && status.reason == .ambiguousIdentity && status.profileCount == 0)
+    }
+
+    /// S213, S217.
+    @Test func whoLogsInAfterwardsIsNotInTheResults() throws {
+        let world = desk()
+        let nobody = try person(7, Identity(.iosIDFV, "tablet"), in: world)
+        try file(filing(.access, ["ios_idfv": "tablet"]), in: world)
+        goOn(world)
+        #expect(try results(world).profiles.map(\.mpid) == [nobody])
+        try world.modify(nobody, "customerid", from: nil, to: "bert")
+        #expect(try results(world).profiles.isEmpty)
+    }
+
+    /// S214: who changes what was named is not forgotten about.
+    @Test(arguments: SubjectRequest.Kind.allCases) func whoHasAnotherNameByThenKeepsItOpen(_ kind: SubjectRequest.Kind)
+        throws
+    {
+        let world = desk()
+        let anna = try person(7, Identity(.customerID, "anna"), Identity(.email, "old@x"), in: world)
+        try file(filing(kind, ["email": "old@x"]), in: world)
+        try world.modify(anna, "email", from: "old@x", to: "new@x")
+        goOn(world)
+        let open = try status(world)
+        #expect(open.status == .inProgress && open.reason == .ambiguousIdentity && open.heldByOthers == 1)
+        world.run(.erase(EraseProfile(mpid: anna)))
+        answerAll(world)
+        goOn(world, after: 2)
+        #expect(try status(world).status == .completed)
+    }
+
+    /// S218.
+    @Test(arguments: [["customerid": "anna"], ["email": "a@x"]])
+    func theUserOfTheNamedCustomerIDIsMeantToo(_ named: [String: String]) throws {
+        let world = desk()
+        _ = try person(7, Identity(.customerID, "anna"), Identity(.email, "a@x"), in: world)
+        try file(filing(.erasure, named), in: world)
+        goOn(world)
+        let persons = (world.last?.forwards ?? []).compactMap { ($0.command as? ForgetPerson)?.externalId }
+        #expect(persons == (named["customerid"] == nil ? [] : ["anna"]))
+    }
+
+    /// S218.
+    @Test(arguments: [["customerid": "anna"], ["email": "a@x"]])
+    func theResultsNameTheUserOfTheNamedCustomerID(_ named: [String: String]) throws {
+        let world = desk()
+        _ = try person(7, Identity(.customerID, "anna"), Identity(.email, "a@x"), in: world)
+        try file(filing(.access, named), in: world)
+        goOn(world)
+        #expect(try results(world).externalIds == (named["customerid"] == nil ? [] : ["anna"]))
+    }
+
     /// S213: nobody is added meanwhile.
     @Test(arguments: SubjectRequest.Kind.allCases) func whoComesMeanwhileIsNotMeant(_ kind: SubjectRequest.Kind) throws
     {
@@ -273,6 +371,19 @@ import Testing
         #expect(try status(world).status == .completed)
     }
 
+    /// S212: a replay begins it when it was begun, whatever the app's delay is by then.
+    @Test func theDelayOfThenCounts() throws {
+        let world = desk()
+        let anna = try person(7, Identity(.customerID, "anna"), in: world)
+        try file(filing(), in: world)
+        world.now += Self.hour
+        let (asked, later) = (Timestamp(milliseconds: world.now), Timestamp(milliseconds: world.now + Self.hour))
+        world.run(.processRequest(ProcessRequest(requestId: Self.id, startsAt: later)))
+        #expect(world.profile(anna)?.isErased == false)
+        world.run(.processRequest(ProcessRequest(requestId: Self.id, startsAt: asked)))
+        #expect(world.profile(anna)?.isErased == true)
+    }
+
     // MARK: Access
 
     /// S216, S217.
@@ -289,8 +400,7 @@ import Testing
         #expect(done.status == .completed && done.profileCount == 1 && done.resultsUntil != nil)
         // What is known then, and not when it was asked.
         try world.modify(anna, "other", from: nil, to: "o")
-        world.run(ask)
-        guard case .succeeded(let results as RequestResultsResult)? = world.last?.outcome else { throw Unexpected() }
+        let results = try results(world)
         #expect(results.profiles.map(\.mpid) == [anna] && results.profiles.first?.identities["other"] == ["o"])
         goOn(world, after: 7 * 24)
         #expect(world.run(ask) == .rejected(.resultsGone))

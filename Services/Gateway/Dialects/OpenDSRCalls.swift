@@ -243,20 +243,29 @@ enum OpenDSRCalls {
 
     /// What other services hold of the people whose profiles these are.
     static let ofOthers = Endpoint.FollowUps { result in
-        profiles(result).flatMap { profile -> [Endpoint.FollowUps.Question] in
-            var questions: [Endpoint.FollowUps.Question] = []
-            if let user = profile["userId"] {
-                questions.append(.init(CommandType(GetLinkedUser.self), ["userId": user]))
-            }
-            for device in profile["devices"]?.arrayValue ?? [] where device["isCurrent"] == true {
-                questions.append(.init(CommandType(GetSession.self), ["deviceId": device["deviceId"] ?? .null]))
-            }
-            return questions
+        let users = (result["externalIds"]?.arrayValue ?? []).map {
+            Endpoint.FollowUps.Question(CommandType(GetLinkedUser.self), ["externalId": $0])
         }
+        return users
+            + profiles(result).flatMap { profile -> [Endpoint.FollowUps.Question] in
+                var questions: [Endpoint.FollowUps.Question] = []
+                if let user = profile["userId"] {
+                    questions.append(.init(CommandType(GetLinkedUser.self), ["userId": user]))
+                }
+                for device in profile["devices"]?.arrayValue ?? [] where device["isCurrent"] == true {
+                    questions.append(.init(CommandType(GetSession.self), ["deviceId": device["deviceId"] ?? .null]))
+                }
+                return questions
+            }
     } merge: { result, answers in
         var told = result
         let mpids = Set(profiles(result).compactMap { $0["mpid"]?.stringValue })
-        told["users"] = .array(answers.filter { $0["userId"] != nil && $0["installs"] != nil }.map { .object($0) })
+        // The one whom a profile names may have the external id, too.
+        var users: [JSONValue] = []
+        for user in answers where user["userId"] != nil && user["installs"] != nil {
+            if !users.contains(where: { $0["userId"] == user["userId"] }) { users.append(.object(user)) }
+        }
+        told["users"] = .array(users)
         // Several people may use one device.
         told["sessions"] = .array(
             answers.filter { $0["mpid"]?.stringValue.map(mpids.contains) == true && $0["deviceId"] != nil }

@@ -114,17 +114,38 @@ struct API: Sendable {
         var answers: [JSONObject] = []
         for question in followUps.questions(result) {
             var one = outgoing
-            (one.id, one.type, one.data) = (CommandID.random(), question.type, question.data)
-            one.expires = now().adding(replyTimeout)
+            (one.type, one.data) = (question.type, question.data)
             do throws(APIFailure) {
-                guard let reply = try Self.reply(try await ask(one)) else { throw .timedOut }
-                answers.append(reply.result?.objectValue ?? [:])
+                answers.append(try await allPages(one))
             } catch {
                 // Nobody any more.
                 guard [404, 410].contains(error.status) else { throw error }
             }
         }
         return followUps.merge(result, answers)
+    }
+
+    /// An answer whose installs come in pages, whole.
+    private func allPages(_ outgoing: OutgoingCommand) async throws(APIFailure) -> JSONObject {
+        var whole: JSONObject?
+        var installs: [JSONValue] = []
+        while true {
+            var one = outgoing
+            one.id = CommandID.random()
+            one.expires = now().adding(replyTimeout)
+            if let next = whole?["next"], var data = one.data.objectValue {
+                data["after"] = next
+                one.data = .object(data)
+            }
+            guard let reply = try Self.reply(try await ask(one)) else { throw .timedOut }
+            let page = reply.result?.objectValue ?? [:]
+            installs += page["installs"]?.arrayValue ?? []
+            whole = whole ?? page
+            whole?["next"] = page["next"]
+            guard page["next"] == nil, var all = whole else { continue }
+            if !installs.isEmpty { all["installs"] = .array(installs) }
+            return all
+        }
     }
 
     private func ask(_ command: OutgoingCommand, acceptsPending: Bool = false) async throws(APIFailure) -> Answer {

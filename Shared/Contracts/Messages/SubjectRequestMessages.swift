@@ -165,8 +165,13 @@ public struct ProcessRequest: CommandMessage {
     public static let type = "identity.sync.process-request.v1"
     public static let scope = Scope.internal
     public var requestId: SubjectRequestID
+    /// When it was to begin: in a replay the app may have another delay. Absent: it has begun.
+    public var startsAt: Timestamp?
 
-    public init(requestId: SubjectRequestID) { self.requestId = requestId }
+    public init(requestId: SubjectRequestID, startsAt: Timestamp? = nil) {
+        self.requestId = requestId
+        self.startsAt = startsAt
+    }
 
     public var partitionSubject: String { requestId.text }
 
@@ -247,11 +252,17 @@ public struct RequestResultsResult: CommandResult {
     public var requestId: SubjectRequestID
     public var kind: SubjectRequest.Kind
     public var profiles: [ProfileResult]
+    /// By which the link service may have users of theirs that the profiles do not name (S218).
+    public var externalIds: [ExternalID]
 
-    public init(requestId: SubjectRequestID, kind: SubjectRequest.Kind, profiles: [ProfileResult]) {
+    public init(
+        requestId: SubjectRequestID, kind: SubjectRequest.Kind, profiles: [ProfileResult],
+        externalIds: [ExternalID] = []
+    ) {
         self.requestId = requestId
         self.kind = kind
         self.profiles = profiles
+        self.externalIds = externalIds
     }
 }
 
