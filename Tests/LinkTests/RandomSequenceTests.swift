@@ -31,7 +31,7 @@ import Testing
             "given",
         ]
         func isReached() -> Bool {
-            reasons.isSubset(of: answers.keys) && late > 25 && restored > 5 && freed > 20
+            reasons.isSubset(of: answers.keys) && late > 25 && restored > 5 && freed > 5
                 && verdicts.isSubset(of: brought.keys)
         }
         try runSequences(500, until: isReached) { seed in
