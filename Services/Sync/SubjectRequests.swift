@@ -309,6 +309,7 @@ extension SyncDecider {
                 return settle(row, since: before, isDone: isOver)
             }
             row.forgetNames()
+            row.status = .inProgress
             return try goOn(row, since: before)
         }
         var decision = try erase(found, of: row)
@@ -364,7 +365,10 @@ extension SyncDecider {
         row.askAt = context.now.milliseconds + (isRunning ? Self.soon : Self.later)
         guard !isRunning, let mpid = (stuck.first?.certificate ?? first).subject.mpids.first(where: row.mpids.contains),
             let profile = state.profile(app, mpid), profile.isErased
-        else { return Decision(.noted, changes: [.request(row)]) }
+        else {
+            let isNews = row.status != before.status
+            return Decision(.noted, changes: [.request(row)], events: isNews ? [told(row)] : [])
+        }
         var decision = try eraseAgain(ErasedProfiles(moment: row.moment, profiles: [profile]))
         decision.changes.append(.request(row))
         if row.reason != before.reason { decision.events.append(told(row)) }
