@@ -27,7 +27,7 @@ struct Endpoint: Sendable {
         case install
         /// As ``install``, also with a token that expired not long ago (U75).
         case expiredInstall
-        /// The same with Basic authentication too, as privacy tools have it.
+        /// As ``backend``, also with Basic authentication, as privacy tools have it.
         case privacy
         /// The identity vendor's clients, in its three ways. The operation is what the app may let a key alone ask for.
         case identity(GatewaySettings.Operation)

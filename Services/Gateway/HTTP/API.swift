@@ -126,26 +126,24 @@ struct API: Sendable {
     }
 
     /// An answer whose installs come in pages, whole.
-    private func allPages(_ outgoing: OutgoingCommand) async throws(APIFailure) -> JSONObject {
-        var whole: JSONObject?
-        var installs: [JSONValue] = []
-        while true {
-            var one = outgoing
-            one.id = CommandID.random()
-            one.expires = now().adding(replyTimeout)
-            if let next = whole?["next"], var data = one.data.objectValue {
-                data["after"] = next
+    private func allPages(_ question: OutgoingCommand) async throws(APIFailure) -> JSONObject {
+        func page(after end: JSONValue?) async throws(APIFailure) -> JSONObject {
+            var one = question
+            (one.id, one.expires) = (CommandID.random(), now().adding(replyTimeout))
+            if let end, var data = one.data.objectValue {
+                data["after"] = end
                 one.data = .object(data)
             }
             guard let reply = try Self.reply(try await ask(one)) else { throw .timedOut }
-            let page = reply.result?.objectValue ?? [:]
-            installs += page["installs"]?.arrayValue ?? []
-            whole = whole ?? page
-            whole?["next"] = page["next"]
-            guard page["next"] == nil, var all = whole else { continue }
-            if !installs.isEmpty { all["installs"] = .array(installs) }
-            return all
+            return reply.result?.objectValue ?? [:]
         }
+        var whole = try await page(after: nil)
+        while let end = whole["next"] {
+            let more = try await page(after: end)
+            let installs = [whole, more].flatMap { $0["installs"]?.arrayValue ?? [] }
+            (whole["installs"], whole["next"]) = (.array(installs), more["next"])
+        }
+        return whole
     }
 
     private func ask(_ command: OutgoingCommand, acceptsPending: Bool = false) async throws(APIFailure) -> Answer {
