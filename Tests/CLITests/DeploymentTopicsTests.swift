@@ -90,6 +90,7 @@ import Testing
         #expect(
             lines(rights) == [
                 "Write Topic p.identity.link.commands.v1", "Read Topic p.identity.replies.gateway.v1",
+                "Write Topic p.identity.status.v1",
                 "Write Topic p.identity.sync.commands.v1", "Write Topic p.identity.user.commands.v1",
                 "Write Topic p.identity.verification.commands.v1",
             ])

@@ -17,7 +17,15 @@ extension GoldenTests {
             commitMilliseconds: 3.25),
         deadLetters: .init(open: 2, oldestSeconds: 60))
 
-    static let statusSamples: [Sample] = [message("status", replicaStatus)]
+    static let statusSamples: [Sample] = [
+        message("status", replicaStatus),
+        message(
+            "status-gateway",
+            ReplicaStatus(
+                service: "gateway", replica: "host-1:4712", version: "0.1.0", commit: "ee4b8bb5",
+                startedAt: Timestamp(milliseconds: 1_795_251_844_031), isReady: true,
+                apps: .init(digest: "4fe1c2d3", isValid: true), partitions: 0, waiting: 3)),
+    ]
 }
 
 @Suite struct StatusMessageTests {
@@ -32,7 +40,7 @@ extension GoldenTests {
     /// Ten seconds of a replica with every reason there is.
     @Test func itIsSmall() throws {
         var status = GoldenTests.replicaStatus
-        status.decided.reasons = Dictionary(uniqueKeysWithValues: ReasonCode.allCases.map { ($0.rawValue, 1_000_000) })
+        status.decided?.reasons = Dictionary(uniqueKeysWithValues: ReasonCode.allCases.map { ($0.rawValue, 1_000_000) })
         #expect(try WireJSONEncoder().encode(status).count < 4096)
     }
 }

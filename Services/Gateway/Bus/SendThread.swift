@@ -30,6 +30,7 @@ final class SendThread {
     private var rights = WriteRights()
     private var keys = KeyExpiry()
     private var nextRenewal = ContinuousClock.now
+    private var status = GatewayStatus()
     /// When it was last said that the producer failed.
     private var saidFailed: ContinuousClock.Instant?
 
@@ -86,6 +87,11 @@ final class SendThread {
             // A topic that is missing for a moment is there again soon, or gone.
             nextProbe = .now + (health.isMissing ? .seconds(1) : Self.probeEvery)
         }
+        if let record = status.due(now, configuration, health.report, apps, waiting: waiters.count) {
+            nextToken += 1
+            // Nobody waits for it, and the next one says it anew.
+            try? producer.send(record, token: nextToken)
+        }
     }
 
     private func send(_ item: SendQueue.Item) {
@@ -139,6 +145,7 @@ final class SendThread {
             health.broker(nil)
             health.replyTopic(has: topics[configuration.topics.gatewayReplies] ?? 0)
             publishTopics(appTopics.intersection(topics.keys))
+            status.hasTopic = topics[configuration.topics.status] != nil
             try lookAtRights(Set(topics.keys))
         } catch {
             health.broker(error.words, took: started.duration(to: .now))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How one replica of a service is doing: the data of its record on `identity.status.v1`, which each replica replaces every
+/// How one replica of a service or of the gateway is doing: the data of its record on `identity.status.v1`, which each replica replaces every
 /// ten seconds (docs/contracts.md "Status"). It names no person and no app.
 public struct ReplicaStatus: Message, Hashable {
     public static let type = "identity.status.v1"
@@ -72,16 +72,18 @@ public struct ReplicaStatus: Message, Hashable {
     public var apps: Apps
     /// How many partitions it decides.
     public var partitions: Int
-    /// What stands in the topics and is not decided, and for how long the oldest of it; missing when it is not known.
+    /// What stands in the topics and is not decided, and for how long the oldest of it; missing when it is not known. Of a
+    /// gateway: how many requests wait for an answer.
     public var waiting: Int64?
     public var oldestSeconds: Double?
-    public var decided: Decided
+    /// Missing in a gateway, which decides nothing.
+    public var decided: Decided?
     public var deadLetters: DeadLetters?
 
     public init(
         service: String, replica: String, version: String, commit: String, startedAt: Timestamp, isReady: Bool,
         failing: [Failure] = [], apps: Apps, partitions: Int, waiting: Int64? = nil, oldestSeconds: Double? = nil,
-        decided: Decided, deadLetters: DeadLetters? = nil
+        decided: Decided? = nil, deadLetters: DeadLetters? = nil
     ) {
         self.service = service
         self.replica = replica

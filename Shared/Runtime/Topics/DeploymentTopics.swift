@@ -93,7 +93,7 @@ package struct DeploymentTopics: Sendable {
         let shown =
             services.flatMap { [topics.deadLetters($0.name), topics.deadLetterActions($0.name)] } + [topics.status]
         let read = (plan.hasConsole ? shown : []) + [topics.gatewayReplies]
-        return (shared + own).map { KafkaRight(.topic, $0, .write) }
+        return (shared + own + [topics.status]).map { KafkaRight(.topic, $0, .write) }
             + read.map { KafkaRight(.topic, $0, .read) } + made([plan.gatewayReplies])
     }
 

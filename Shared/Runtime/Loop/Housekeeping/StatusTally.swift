@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Apps
-import Contracts
+package import Apps
+package import Contracts
 import Foundation
 import Messaging
-import Observability
+package import Observability
 import Storage
 
 /// What was decided since the status before. Pure.
@@ -49,6 +49,20 @@ extension Double {
     }
 }
 
+extension HealthReport {
+    /// What keeps the process from being ready.
+    package var failures: [ReplicaStatus.Failure] {
+        ready.filter { !$0.ok && $0.isRequired }.map { ReplicaStatus.Failure(name: $0.name, detail: $0.detail ?? "") }
+    }
+}
+
+extension AppsSource {
+    /// Which version of the apps file is in force.
+    package var status: ReplicaStatus.Apps {
+        ReplicaStatus.Apps(digest: String(digest.prefix(8)), isValid: problem == nil)
+    }
+}
+
 extension ServiceLoop {
     /// Tells others how this replica is doing. What cannot be delivered is not heaped up: the next one says it anew.
     func tellStatus(_ now: ContinuousClock.Instant) {
@@ -68,16 +82,13 @@ extension ServiceLoop {
         return ReplicaStatus(
             service: Service.name, replica: configuration.owner, version: Release.version, commit: Release.commit,
             startedAt: ProcessStart.time, isReady: report.isReady,
-            failing: report.ready.filter { !$0.ok && $0.isRequired }.map {
-                ReplicaStatus.Failure(name: $0.name, detail: $0.detail ?? "")
-            },
-            apps: ReplicaStatus.Apps(digest: String(apps.digest.prefix(8)), isValid: apps.problem == nil),
+            failing: report.failures, apps: apps.status,
             partitions: partitions.all.count, waiting: backlog?.count, oldestSeconds: backlog?.oldest, decided: decided,
             deadLetters: watch.deadLetters.map { ReplicaStatus.DeadLetters(open: $0.open, oldestSeconds: $0.age) })
     }
 }
 
 /// When this process began.
-enum ProcessStart {
-    static let time = Timestamp.now
+package enum ProcessStart {
+    package static let time = Timestamp.now
 }
