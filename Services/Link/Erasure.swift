@@ -163,7 +163,7 @@ extension LinkDecider {
         try erasure.add(.init(context.command, .erased))
         erasure.certificate.done.answerForAll()
         var decision = Decision(.pending(nil))
-        decision.remove(person, state, moment)
+        decision.remove(person, state, moment, by: command.author, because: command.reason)
         decision.tellUser(&erasure, context.forwardID(0))
         decision.tellSync(&erasure, context.forwardID(1))
         decision.changes.append(.erasure(erasure))
@@ -301,12 +301,15 @@ extension LinkDecider {
 
 extension LinkDecider.Decision {
     /// Takes the person away, and leaves tombstones.
-    fileprivate mutating func remove(_ person: Person, _ state: LinkState, _ moment: Timestamp) {
+    fileprivate mutating func remove(
+        _ person: Person, _ state: LinkState, _ moment: Timestamp, by author: String? = nil,
+        because reason: String? = nil
+    ) {
         changes.append(.person(person.tombstone))
         changes += state.holds(of: person.userID).map { .released($0.key) }
         guard !person.isErased else { return }
         changes += state.installs(of: person.userID).map { .install($0.erased(at: moment)) }
-        events.append(UserErased(userId: person.userID))
+        events.append(UserErased(userId: person.userID, author: author, reason: reason))
     }
 
     /// Once, and again when it refused. Does not expire: the person is gone here.

@@ -68,7 +68,7 @@ package struct EventWords {
                     ? ", without a user"
                     : " and \(isTrue("isActive") ? "active" : "not active") for user \(says("userId"))")
                 + ", because " + word("cause", Self.causesOfStatus) + byHand
-        case "user-erased": return "user \(says("userId")) is erased"
+        case "user-erased": return "user \(says("userId")) is erased" + byHand
         case "user-expired": return "user \(says("userId")) is gone: nobody came back to install \(says("installId"))"
         case "external-id-removed":
             return "user \(says("userId")) no longer has the external id \(says("externalId"))" + byHand

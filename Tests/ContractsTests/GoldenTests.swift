@@ -128,6 +128,9 @@ struct ReferenceEvent<Payload: Encodable>: Encodable {
         message("command-link-detach-install", DetachInstall(installId: "i1", cause: .creationFailed)),
         message("command-link-set-install-status", SetInstallStatus(installId: "i1", status: .disabled)),
         message("command-link-erase-user", EraseUser(userId: "5a18fc4b0962209e0000000d")),
+        message(
+            "command-link-erase-user-by-hand",
+            EraseUser(userId: "5a18fc4b0962209e0000000d", author: "kim", reason: "case 4711")),
         message("event-link-install-registered", InstallRegistered(installId: "i1", device: device, userId: "u1")),
         message("event-link-install-registered-bare", InstallRegistered(installId: "i1", device: device, userId: nil)),
         message(
@@ -154,6 +157,7 @@ struct ReferenceEvent<Payload: Encodable>: Encodable {
                 installId: "i1", status: .enabled, isActive: true, userId: "u1", isLinked: true, cause: .restored,
                 version: 3)),
         message("event-link-user-erased", UserErased(userId: "u1")),
+        message("event-link-user-erased-by-hand", UserErased(userId: "u1", author: "kim", reason: "case 4711")),
         reply(
             "reply-link-request-succeeded",
             Reply(

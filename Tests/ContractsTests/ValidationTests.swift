@@ -50,6 +50,7 @@ import WireJSON
             Place(name: "detach.installId") { DetachInstall(installId: InstallID($0), cause: .reset) },
             Place(name: "setStatus.installId") { SetInstallStatus(installId: InstallID($0), status: .enabled) },
             Place(name: "erase.userId") { EraseUser(userId: UserID($0)) },
+            Place(name: "erase.author") { EraseUser(userId: "u", author: $0) },
         ] + syncPlaces + erasurePlaces
 
     private func isValid(_ message: any CommandMessage) -> Bool {

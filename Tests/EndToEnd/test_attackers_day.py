@@ -301,7 +301,7 @@ def aimed(who: Person) -> dict[str, dict[str, Any]]:
     asked, unused = {"requestId": str(uuid.uuid4())}, {"lastSeen": "2030-01-01T00:00:00Z"}
     return {
         "link.request": {**mine, "externalId": fresh("thief")}, "link.set-install-status": {**mine, "status": "deleted"},
-        "link.erase-user": {"userId": who.user}, "link.get-erasure": {"userId": who.user},
+        "link.erase-user": {"userId": who.user, **why}, "link.get-erasure": {"userId": who.user},
         "sync.get-erasure": {"mpid": who.mpid}, "link.register-install": {**mine, "device": PHONE, "user": "new"},
         "link.establish": {**mine, "device": PHONE, "externalId": fresh("thief"), "mode": "create"},
         "link.query": mine, "link.detach-install": mine, "link.forget": {"userId": who.user},

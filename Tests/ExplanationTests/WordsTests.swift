@@ -166,6 +166,9 @@ import WireJSON
             StepWords.lines(fact("identity.link.erase-user.v1", "succeeded", events: [event])) == [
                 "2026-11-21 09:04:04  erasure of a user", "    user u1 is erased",
             ])
+        let byHand = Fact.Told(
+            type: "identity.link.user-erased.v1", data: ["userId": "u1", "author": "kim", "reason": "case 1"])
+        #expect(EventWords.sentence(byHand) == "user u1 is erased; by kim: case 1")
     }
 
     @Test func whoDidItIsNamed() {

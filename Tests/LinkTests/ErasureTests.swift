@@ -53,6 +53,13 @@ import Testing
         #expect(after.installs(of: Self.me).isEmpty)
     }
 
+    /// L39: whoever asked by hand stands in what is told.
+    @Test func saysWhoAsked() {
+        let command = EraseUser(userId: Self.me, author: "kim", reason: "case 1")
+        let decision = Fixture.decide(.eraseUser(command), Self.state, Fixture.context(id: "erase"))
+        #expect(decision.told == [UserErased(userId: Self.me, author: "kim", reason: "case 1")])
+    }
+
     private static let onI1: [LinkCommand] = [
         Fixture.request("i1", "anna"), .detachInstall(DetachInstall(installId: "i1", cause: .reset)),
         .registerInstall(RegisterInstall(installId: "i1", device: Fixture.phone, user: .new)),

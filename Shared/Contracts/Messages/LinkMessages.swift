@@ -156,13 +156,24 @@ public struct EraseUser: CommandMessage {
     public static let type = "identity.link.erase-user.v1"
     public static let scope = Scope.userDelete
     public var userId: UserID
+    /// As of a ``RepairCommand``; a program that erases may leave both out.
+    public var author: String?
+    public var reason: String?
 
-    public init(userId: UserID) { self.userId = userId }
+    public init(userId: UserID, author: String? = nil, reason: String? = nil) {
+        self.userId = userId
+        self.author = author
+        self.reason = reason
+    }
 
     public var partitionSubject: String { userId.text }
     public var subject: (kind: String, name: String) { ("userId", userId.text) }
 
-    public func validate() throws(Rejection) { try Validation.id(userId, "userId") }
+    public func validate() throws(Rejection) {
+        try Validation.id(userId, "userId")
+        if let author { try Validation.text(author, "author") }
+        if let reason { try Validation.text(reason, "reason", atMost: 1000) }
+    }
 }
 
 /// The platform's word on an install; independent of whether it is its person's active one.
@@ -382,12 +393,19 @@ public struct InstallStatusChanged: EventMessage {
     public var subject: String { installId.text }
 }
 
-/// Carries no external id and no install: it must be safe to keep.
+/// Carries no external id and no install: it must be safe to keep. So must be the words of whoever asked.
 public struct UserErased: EventMessage {
     public static let type = "identity.link.user-erased.v1"
     public var userId: UserID
+    /// Who asked for it, and why, where a person did.
+    public var author: String?
+    public var reason: String?
 
-    public init(userId: UserID) { self.userId = userId }
+    public init(userId: UserID, author: String? = nil, reason: String? = nil) {
+        self.userId = userId
+        self.author = author
+        self.reason = reason
+    }
 
     public var subject: String { userId.text }
 }
