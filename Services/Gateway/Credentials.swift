@@ -21,6 +21,12 @@ struct Caller: Sendable {
         }
     }
 
+    /// Whether what people are reached and called by is masked for the caller.
+    var isMasked: Bool {
+        guard case .apiKey(let id) = principal.kind else { return false }
+        return app.keys[id]?.isMasked ?? false
+    }
+
     /// Whether new tokens are what is asked for, whatever else is known already (U75).
     var needsTokens: Bool {
         if case .expiredInstall = principal.kind { true } else { false }
@@ -44,6 +50,14 @@ enum Credential: Sendable {
     case shown(Caller)
     /// A signature over the body too, still to be checked.
     case signature(RequestSignature)
+
+    /// Whom it names, proved or not.
+    var caller: Caller? {
+        switch self {
+        case .held(let caller), .shown(let caller): caller
+        case .signature(let signature): signature.signer?.caller
+        }
+    }
 }
 
 /// The identity vendor's signature (F23), with the key that it names.

@@ -68,14 +68,20 @@ public struct APIKey: Sendable, CustomStringConvertible {
     public var scopes: Set<Scope>
     public var expires: Timestamp?
     public var isRevoked: Bool
+    /// Whether the gateway masks in its answers what people are reached and called by.
+    public var isMasked: Bool
 
-    public init(id: KeyID, secret: SymmetricKey, scopes: Set<Scope>, expires: Timestamp?, isRevoked: Bool) {
+    public init(
+        id: KeyID, secret: SymmetricKey, scopes: Set<Scope>, expires: Timestamp?, isRevoked: Bool,
+        isMasked: Bool = false
+    ) {
         self.id = id
         self.secret = secret
         signing = SigningKey(secret)
         self.scopes = scopes
         self.expires = expires
         self.isRevoked = isRevoked
+        self.isMasked = isMasked
     }
 
     public var description: String { "API key \(id)" }

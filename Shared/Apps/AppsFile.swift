@@ -276,7 +276,7 @@ public enum AppsFile {
         }
         return APIKey(
             id: key.id, secret: SymmetricKey(data: Array(secret.utf8)), scopes: scopes, expires: expires,
-            isRevoked: key.revoked ?? false)
+            isRevoked: key.revoked ?? false, isMasked: key.masked ?? false)
     }
 
     private static func linking(
@@ -343,8 +343,9 @@ private struct Key: Mapping {
     var scopes: [String]
     var expires: String?
     var revoked: Bool?
+    var masked: Bool?
 
-    enum CodingKeys: String, CodingKey, CaseIterable { case id, secret, secretFile, scopes, expires, revoked }
+    enum CodingKeys: String, CodingKey, CaseIterable { case id, secret, secretFile, scopes, expires, revoked, masked }
 }
 
 private struct LinkingSection: Mapping {

@@ -29,6 +29,7 @@ def desk(name: str) -> dict[str, Any]:
         "keys": [
             apps.key(f"{name}-backend", "user.link", "user.delete", "verification.check"),
             apps.key(f"{name}-sdk", "sdk", "identity.sync"), apps.key(f"{name}-support", "support"),
+            {**apps.key(f"{name}-masked", "support", "user.delete"), "masked": True},
         ],
         "sync": {**apps.worked("conversion"), "fromLinks": True},
     }
@@ -328,6 +329,80 @@ def test_a_repair_is_tried_and_then_done(at: Desk) -> None:
     assert gone.envelope["type"] == "identity.link.user-erased.v1" and gone.envelope["authid"] == "desk-backend"
     without = at.admin.post("/admin/v1/link/unlink-user", {"userId": user["userId"]}, "desk-support")
     assert code(without) == (400, "INVALID_REQUEST")
+
+
+def test_an_erasure_by_hand_has_an_author(at: Desk) -> None:
+    name = fresh("ext")
+    user, mpid = at.signs_up(name), at.logs_in(name, fresh("device"))
+    asked = {"userId": user["userId"], "author": "kim", "reason": "case 4712"}
+    path = "/admin/v1/link/erase-user"
+    # Who helps people may not erase them, and learns nothing.
+    assert code(at.admin.post(path, asked, "desk-support")) == (403, "INSUFFICIENT_SCOPE")
+    assert code(at.admin.post(path, asked, "other-backend")) == (404, "USER_NOT_FOUND")
+    assert code(at.admin.post(path, {**asked, "userid": "x"}, "desk-backend")) == (400, "INVALID_REQUEST")
+    assert code(at.admin.post(path, {**asked, "author": ""}, "desk-backend")) == (400, "INVALID_REQUEST")
+    assert code(at.read(f"/admin/v1/users/{user['userId']}/erasure", "desk-backend")) == (404, "USER_NOT_FOUND")
+    tried = good(at.admin.post(f"{path}?dryRun=true", asked, "desk-backend"))
+    assert tried["dryRun"] is True and tried["result"]["done"]["sync"]["profiles"] == 1
+    assert f"user {user['userId']} is erased; by kim: case 4712" in [event["words"] for event in tried["events"]]
+    assert any(event["words"].startswith(f"profile {mpid} is erased") for event in tried["events"])
+    assert good(at.read(f"/admin/v1/users/{user['userId']}"))["externalId"] == name
+    done = at.admin.post(path, asked, "desk-backend")
+    certificate = good(done)
+    assert certificate["subject"] == {"userIds": [user["userId"]], "mpids": [mpid]} and certificate["completedAt"]
+    assert good(at.read(f"/admin/v1/users/{user['userId']}/erasure", "desk-backend")) == certificate
+    assert code(at.read(f"/admin/v1/users/{user['userId']}/erasure")) == (403, "INSUFFICIENT_SCOPE")
+    # What is told of it, and what is read of it later, says who asked, beside the key that nobody chooses.
+    event = until(lambda: at.deployment.bus.collector.events.get(done.headers["X-Request-Id"]), 30, "the event")[0]
+    assert event.data == {"userId": user["userId"], "author": "kim", "reason": "case 4712"}
+    assert event.envelope["authid"] == "desk-backend"
+    fact = good(at.read(f"/admin/v1/facts/{user['userId']}"))["services"]["link"]["facts"][0]
+    assert fact["authId"] == "desk-backend" and fact["events"][0]["data"]["author"] == "kim"
+    # Programs say neither.
+    other = at.signs_up(fresh("ext"))
+    assert good(at.admin.post(path, {"userId": other["userId"]}, "desk-backend"))["completedAt"]
+
+
+def test_a_masked_key_finds_by_whole_values_and_is_shown_none(at: Desk) -> None:
+    """docs/gateway.md "The admin port": in every read, in sentences, in what a dry run says and in what was asked for."""
+    name, phone, device = f"{fresh('ivan')}@mail.example", "+491701234567", fresh("device")
+    email, alias = f"{fresh('mail')}@mail.example", fresh("nick")
+    identities = {"customerid": name, "email": email, "mobile_number": phone, "other": alias, "device_application_stamp": device}
+    mpid = str(good(at.api.send(
+        "POST", "/v1/login", {"environment": "production", "known_identities": identities}, basic("desk-sdk")))["mpid"])
+    user = at.signs_up(name)
+    hidden = [text.encode() for text in (name, name.split("@")[0], email, phone, alias)]
+    asked = {"mpid": mpid, "isRestricted": True, "author": "kim", "reason": f"{email} wrote"}
+    path = f"/userprofile/v1/1/2/3/{mpid}?fields=user_identities"
+    reads = {
+        "person by e-mail": lambda key: at.resolve("people", key, id=email),
+        "person by external id": lambda key: at.resolve("people", key, id=name),
+        "facts": lambda key: at.resolve("facts", key, id=phone), "facts by id": lambda key: at.read(f"/admin/v1/facts/{mpid}", key),
+        "profile": lambda key: at.read(f"/admin/v1/profiles/{mpid}", key),
+        "profile by e-mail": lambda key: at.resolve("profiles", key, identity={"type": "email", "value": email}),
+        "user": lambda key: at.resolve("users", key, externalId=name),
+        "the vendor's profile": lambda key: at.admin.get(path, key),
+        "a dry run": lambda key: at.admin.post("/admin/v1/sync/restrict?dryRun=true", asked, key),
+        "an erasure": lambda key: at.admin.post(
+            "/admin/v1/link/erase-user?dryRun=true", {"userId": user["userId"], "author": "kim", "reason": email}, key),
+    }
+    for what, read in reads.items():
+        plain = "desk-backend" if what == "an erasure" else "desk-support"
+        whole, masked = good(read(plain)), read("desk-masked")
+        assert any(text in str(whole).encode() for text in hidden) or what == "an erasure", what
+        shown = good(masked)
+        assert not [text for text in hidden if text in masked.body], (what, masked.body)
+        # It is the same answer otherwise: nobody is found or missed for it.
+        assert set(shown) == set(whole) and len(str(shown)) > len(str(whole)) / 2, what
+    person = good(at.resolve("people", "desk-masked", id=email))
+    assert person["id"] == "m•••@m•••" and {row["row"]["kind"] for row in person["rows"]} >= {"profile", "identity"}
+    # What is masked finds nobody, and no part of a value does.
+    for part in ("m•••@m•••", email[:-1], phone[-2:], "•••67"):
+        assert good(at.resolve("people", "desk-masked", id=part))["rows"] == [], part
+    refused = at.admin.post("/admin/v1/sync/detach", {
+        "mpid": mpid, "identities": [{"type": "email", "value": "m•••@m•••"}], "author": "kim", "reason": "r"}, "desk-masked")
+    assert refused.status == 400 and not [text for text in hidden if text in refused.body]
+    assert good(at.admin.get("/admin/v1/key", "desk-masked"))["isMasked"] is True
 
 
 def test_programs_of_the_vendor_read_profiles(at: Desk) -> None:

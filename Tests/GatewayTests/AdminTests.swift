@@ -64,7 +64,7 @@ import WireJSON
             #expect(endpoint.callers == .backend && !endpoint.isForBrowsers)
             guard case .command(let command) = endpoint.work else { continue }
             let scopes = [command.type.scope, command.type.orScope]
-            #expect(!Set(scopes).isDisjoint(with: [.support, .admin]), "\(command.type.name)")
+            #expect(!Set(scopes).isDisjoint(with: [.support, .admin, .userDelete]), "\(command.type.name)")
         }
     }
 
@@ -75,6 +75,8 @@ import WireJSON
         ("/admin/v1/facts/resolve", "POST /admin/v1/facts/resolve "),
         ("/admin/v1/profiles/-7", "GET /admin/v1/profiles/{mpid} -7"),
         ("/admin/v1/link/make-active", "POST /admin/v1/link/make-active "),
+        ("/admin/v1/link/erase-user", "POST /admin/v1/link/erase-user "),
+        ("/admin/v1/users/5a18/erasure", "GET /admin/v1/users/{user_id}/erasure 5a18"),
         ("/userprofile/v1/1/2/3/-7", "GET /userprofile/v1/{org_id}/{account_id}/{workspace_id}/{mpid} -7"),
         ("/userprofile/v1/resolve/1/2/3", "POST /userprofile/v1/resolve/{org_id}/{account_id}/{workspace_id} 3"),
         ("/admin/v1/users", nil), ("/admin/v1/link/other", nil), ("/identity/admin/v1/users/5a18", nil),

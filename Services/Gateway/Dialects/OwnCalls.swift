@@ -15,6 +15,16 @@ enum OwnCalls {
         { content in .object(content.only(names)) }
     }
 
+    /// The body's members, and no others: a member that nobody reads is a mistake of whoever wrote it by hand.
+    static func exactly(_ names: String...) -> @Sendable (RequestContent) throws(APIFailure) -> JSONValue {
+        { content throws(APIFailure) in
+            if let other = content.body.members.first(where: { !names.contains($0.name) }) {
+                throw .invalid("\(other.name.prefix(64)) is not a member of this request. Nothing was done.")
+            }
+            return .object(content.body)
+        }
+    }
+
     /// The same, about the install in the path.
     static func install(_ names: String...) -> @Sendable (RequestContent) -> JSONValue {
         { content in
@@ -27,6 +37,12 @@ enum OwnCalls {
     @Sendable static func install(_ content: RequestContent) -> String? {
         let id = content.id.isEmpty ? content.body["installId"]?.stringValue ?? "" : content.id
         return id.addingPercentEncoding(withAllowedCharacters: .urlSegment).map { "/sdk/v1/installs/\($0)" }
+    }
+
+    /// Where it is read how the erasure of a user goes on.
+    @Sendable static func erasure(_ content: RequestContent) -> String? {
+        let id = content.id.isEmpty ? content.body["userId"]?.stringValue ?? "" : content.id
+        return id.addingPercentEncoding(withAllowedCharacters: .urlSegment).map { "/admin/v1/users/\($0)/erasure" }
     }
 
     @Sendable static func answer(_ outcome: Endpoint.Outcome) -> APIResponse {

@@ -12,7 +12,7 @@ extension Endpoint {
     /// What people are called by stands in bodies: paths and queries are written into logs on the way. Ids that the
     /// platform made stand in paths.
     static let admin: [Endpoint] =
-        reads + repairs + profileAPI + [
+        reads + repairs + erasure + profileAPI + [
             Endpoint("GET", "/admin/v1/key", .own, by: .backend, .reading(.key)),
             Endpoint("GET", "/admin/v1/status", .own, by: .backend, .reading(.status)),
             Endpoint("GET", "/admin/v1/dead-letters", .own, by: .backend, .reading(.deadLetters)),
@@ -81,6 +81,19 @@ extension Endpoint {
             "POST", "/admin/v1/\(words[1])/\(words[2])", .own, by: .backend, parameters: [.dryRun],
             Command.self, data: { .object($0.body) }, answer: OwnCalls.answerOrTrial)
     }
+
+    /// Of whoever has the scope for it: a person goes from all services, with somebody's name and reason. Apps' backends have
+    /// the same on their port.
+    private static let erasure = [
+        Endpoint(
+            "POST", "/admin/v1/link/erase-user", .own, by: .backend, with: ["user", "sync", "verification"],
+            pending: .goesOn, parameters: [.dryRun], EraseUser.self,
+            data: OwnCalls.exactly("userId", "author", "reason"), answer: OwnCalls.answerOrTrial,
+            progress: OwnCalls.erasure),
+        Endpoint(
+            "GET", "/admin/v1/users/{user_id}/erasure", .own, by: .backend, parameters: [],
+            { GetUserErasure(userId: UserID($0.id)) }, answer: LinkingCalls.erased, progress: OwnCalls.erasure),
+    ]
 
     /// The identity vendor's calls to read profiles (F45).
     private static let profileAPI = [

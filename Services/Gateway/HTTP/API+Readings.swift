@@ -34,7 +34,18 @@ extension API {
             "scopes": .array(caller.principal.scopes.map(\.rawValue).sorted().map { .string($0) }),
             // Whoever takes people apart there needs one scope more (S126).
             "enforces": .bool(caller.app.verification.mode == .enforce),
+            "isMasked": .bool(caller.isMasked),
         ]
+    }
+
+    /// An answer as the caller may see it.
+    static func masked(_ answer: APIResponse, for caller: Caller) -> APIResponse {
+        guard caller.isMasked, !answer.body.isEmpty,
+            let body = try? JSONValue(parsing: answer.body, limits: JSONLimits(maxBytes: answer.body.count))
+        else { return answer }
+        var masked = answer
+        masked.body = APIResponse.json(answer.status, Mask.masked(body)).body
+        return masked
     }
 
     private func console() throws(APIFailure) -> ConsoleReader {

@@ -48,6 +48,7 @@ struct API: Sendable {
         } catch {
             var failure = error
             failure.message = call.dialect.translated(failure.message)
+            if let caller = credential.caller, caller.isMasked { failure.message = Mask.masked(failure.message) }
             note.code = failure.code
             var response = call.dialect.response(failure, ref: note.ref)
             Preference.confirm(in: &response, to: call.request)
@@ -80,12 +81,12 @@ struct API: Sendable {
             expires: isDryRun || key == nil && !acceptsPending
                 ? now().adding(replyTimeout) : command.lifetime(caller.app).map { now().adding($0) },
             isDryRun: isDryRun)
-        if command.goesOn { return try await walk(outgoing) }
+        if command.goesOn { return Self.masked(try await walk(outgoing), for: caller) }
         if command.asksAll { return try await askAll(outgoing, call) }
         // A dry run makes nothing that goes on.
         let progress = isDryRun ? nil : command.progress(content)
         let answer = try await ask(outgoing, acceptsPending: acceptsPending)
-        if case .stillPending = answer, command.pending == .goesOn { return .accepted(progress) }
+        if case .stillPending = answer, command.pending == .goesOn, !isDryRun { return .accepted(progress) }
         guard let reply = try Self.reply(answer) else { throw .timedOut }
         let result = reply.result?.objectValue ?? [:]
         var response = command.answer(
@@ -95,6 +96,7 @@ struct API: Sendable {
                 tried: isDryRun ? Endpoint.Tried(events: reply.events, message: reply.message) : nil,
                 asked: asked(call, caller)))
         if response.status == 202 { response.goesOn(progress) }
+        response = Self.masked(response, for: caller)
         if call.isRead, !caller.needsTokens { EntityTag.apply(to: &response, request: call.request) }
         return response
     }
@@ -175,7 +177,8 @@ struct API: Sendable {
             }
         }
         if results.isEmpty { throw .timedOut }
-        var response = APIResponse.json(200, .object(FactsCalls.result(command.data, results, silent: silent)))
+        let told = APIResponse.json(200, .object(FactsCalls.result(command.data, results, silent: silent)))
+        var response = Self.masked(told, for: command.caller)
         if call.isRead { EntityTag.apply(to: &response, request: call.request) }
         return response
     }
