@@ -19,6 +19,7 @@ from playwright.sync_api import Browser, Page, expect
 
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
 SUPPORT, ADMIN, DESK = "demo-support", "demo-admin", "support-desk"
+PRIVACY, MASKED = "demo-privacy", "demo-trainee"
 # Markup, a bidirectional override, and what ends an attribute. Control characters no service takes.
 EVIL = "<img src=x onerror=alert(1)>\u202e\"'"
 # What is recorded before any script of the page runs.
@@ -139,6 +140,10 @@ def test_a_dead_letter_tells_of_a_key_that_has_ended(browser: Browser, address: 
     with opened(browser, address) as page:
         page.get_by_role("link", name="Dead letters").click()
         expect(page.get_by_role("row", name="KEY_EXPIRED")).to_contain_text("link")
+        these = "--service link --reason KEY_EXPIRED --app demo"
+        expect(page.get_by_text(f"identitybus dlq replay {these} --dry-run", exact=True)).to_be_visible()
+        expect(page.get_by_text(f'identitybus dlq replay {these} --reason-text "WHY"', exact=True)).to_be_visible()
+        expect(page.get_by_text(re.compile(r"^identitybus dlq show link/\d+@\d+$"))).to_be_visible()
 
 
 def test_a_restriction_ends(browser: Browser, address: str) -> None:
@@ -165,13 +170,63 @@ def test_who_uses_a_shared_tablet(browser: Browser, address: str) -> None:
         expect(page.get_by_role("heading", level=1)).to_have_text("theo")
 
 
+# Whoever may, erases; whoever is masked, sees less
+
+
+def test_a_person_is_erased_after_a_preview(browser: Browser, address: str) -> None:
+    with opened(browser, address) as page:
+        look(page, "petra.zorn")
+        expect(page.get_by_role("link", name="Change external id")).to_be_visible()
+        expect(page.get_by_role("link", name="Erase")).to_have_count(0)
+        page.goto(f"{address}#/do/erase-user?userId=1")
+        expect(page.get_by_text("it lacks user.delete")).to_be_visible()
+    with opened(browser, address, PRIVACY) as page:
+        look(page, "petra.zorn")
+        page.get_by_role("link", name="Erase").click()
+        for name, text in {"author": "kim", "reason": "request 12"}.items():
+            page.locator(f"#f-{name}").fill(text)
+        page.get_by_role("button", name="Preview").click()
+        expect(page.get_by_text("This would happen")).to_be_visible()
+        expect(page.get_by_text(re.compile("^user [0-9a-f]{24} is erased; by kim: request 12$"))).to_be_visible()
+        expect(page.get_by_text("link: 1 persons, 1 installs")).to_be_visible()
+        expect(page.get_by_text("profiles of others with the same external id")).to_be_visible()
+        expect(page.get_by_text("copies in backups")).to_be_visible()
+        # What was tried is gone when the form changes, and cannot be carried out.
+        page.locator("#f-reason").fill("request 13")
+        expect(page.get_by_role("button", name="Carry it out")).to_have_count(0)
+        page.get_by_role("button", name="Preview").click()
+        page.get_by_role("button", name="Carry it out").click()
+        expect(page.get_by_role("heading", name="It is done")).to_be_visible()
+        expect(page.get_by_text("link: 1 persons, 1 installs")).to_be_visible()
+        page.get_by_role("link", name="See the person as it is now").click()
+        expect(page.get_by_text("What was erased cannot come back")).to_be_visible()
+        expect(page.get_by_text(re.compile("is erased; by kim: request 13$"))).to_be_visible()
+        expect(page.get_by_text("demo-privacy").first).to_be_visible()
+
+
+def test_a_masked_key_finds_and_sees_no_value(browser: Browser, address: str) -> None:
+    with opened(browser, address, MASKED) as page:
+        look(page, "rita@mail.example")
+        expect(page.get_by_role("heading", level=1)).to_have_text("rita")
+        expect(page.get_by_role("cell").filter(has_text="r•••@m•••").first).to_be_visible()
+        page.get_by_role("button", name=re.compile("^All decisions")).click()
+        for summary in page.locator("main summary").all():
+            summary.click()
+        # The lines for a shell say what was typed; nothing else does.
+        told = page.locator("main").inner_text().replace("identitybus explain rita@mail.example", "")
+        assert "rita@mail" not in told.replace('{"id":"rita@mail.example"}', "")
+        expect(page.get_by_role("link", name="Take apart")).to_have_count(0)
+        look(page, "r•••@m•••")
+        expect(page.get_by_text("No service of this app knows this id")).to_be_visible()
+
+
 # How it is
 
 
 def test_now_follows_by_itself(browser: Browser, address: str) -> None:
     with opened(browser, address) as page:
         page.get_by_role("link", name="Now", exact=True).click()
-        for service in ("link", "user", "sync", "verification"):
+        for service in ("gateway", "link", "user", "sync", "verification"):
             expect(page.get_by_role("row", name=re.compile(f"^{service} ready"))).to_be_visible(timeout=30_000)
 
 
@@ -220,8 +275,13 @@ def test_nothing_of_a_producer_runs(browser: Browser, address: str, api: str) ->
 PAGES = {
     "sign-in": None, "home": "#/", "person": "#/person/ivan%40mail.example", "empty": "#/person/nobody-at-all",
     "refusals": "#/person/ottos-phone", "now": "#/now", "letters": "#/letters", "acts": "#/do",
-    "do": "#/do/make-active?installId=adas-tablet", "error": "#/do/allow?mpid=1&otherMPID=2&author=kim&reason=r",
+    "do": "#/do/make-active?installId=adas-tablet", "erase": "#/do/erase-user?author=kim&reason=r&userId=", "error": "#/do/allow?mpid=1&otherMPID=2&author=kim&reason=r",
 }
+
+
+def user_of(page: Page, address: str, external_id: str) -> str:
+    page.goto(f"{address}#/person/{external_id}")
+    return page.locator("tbody td .value").first.inner_text()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -229,10 +289,14 @@ PAGES = {
 @pytest.mark.parametrize("name", PAGES)
 def test_nobody_is_kept_out(browser: Browser, address: str, name: str, width: int, scheme: str) -> None:
     place = PAGES[name]
-    with opened(browser, address, SUPPORT if place else None, width, scheme) as page:
+    key = PRIVACY if name == "erase" else SUPPORT if place else None
+    with opened(browser, address, key, width, scheme) as page:
         if place:
-            page.goto(address + place)
+            page.goto(address + place + (user_of(page, address, "petra.weiss") if name == "erase" else ""))
             expect(page.locator("main")).not_to_have_attribute("aria-busy", "true")
+        if name == "erase":
+            page.get_by_role("button", name="Preview").click()
+            expect(page.get_by_role("heading", name="What goes")).to_be_visible()
         if name == "now":
             expect(page.locator("tbody tr").first).to_be_visible(timeout=30_000)
         if name == "error":

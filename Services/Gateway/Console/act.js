@@ -1,203 +1,171 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What support can do about a person. Everything is tried first: a dry run of all services says what would come of it, and
-// only what was shown can be carried out. What is done has an author and a reason.
+// What can be done about a person. Everything is tried first: a dry run of all services says what would come of it, and only
+// what was shown can be carried out.
 
 import { call, holder, may, Refusal } from "./api.js";
-import { counted, h, say, table, value } from "./dom.js";
+import { card, counted, h, join, list, moment, personAddress, problem, refused, table, titled, value } from "./dom.js";
 import { curlLine, elsewhere, sendLine } from "./shell.js";
 
-const text = (name, title, hint = "") => ({name, title, hint});
-const choice = (name, title, options) => ({name, title, options});
-
-/** A further act is a further entry: its call on the admin port, and what is asked for. */
+/** A further act is a further entry. It needs the scope `support`, or another one; author and reason are asked for with each. */
 const acts = {
   detach: {
-    title: "Take two people apart", path: "sync/detach", vouches: true,
-    about: "Some identities leave a profile for one of their own. Devices known by nothing else go along. The two stay apart \
-until somebody lets them meet again.",
-    fields: [text("mpid", "Profile (MPID)"), {name: "identities", title: "What leaves, to a new profile"}],
+    title: "Take two people apart", service: "sync", vouches: true,
+    about: "Some identities leave a profile for a new one, with the devices known by nothing else. The two stay apart from then on.",
+    fields: {mpid: "Profile (MPID)", identities: "What leaves, to a new profile"},
   },
   allow: {
-    title: "Let two people meet again", path: "sync/allow", vouches: true,
+    title: "Let two people meet again", service: "sync", vouches: true,
     about: "Ends what keeps two profiles apart. Nothing is merged by it.",
-    fields: [text("mpid", "Profile (MPID)"), text("otherMPID", "The other profile")],
+    fields: {mpid: "Profile (MPID)", otherMPID: "The other profile"},
   },
   restrict: {
-    title: "Restrict a person", path: "sync/restrict", vouches: true,
-    about: "What is known of them is kept and not used. Logins go on, and nothing is learnt from them.",
-    fields: [text("mpid", "Profile (MPID)"), choice("isRestricted", "What is known may", [["true", "not be used"], ["false", "be used again"]])],
+    title: "Restrict a person", service: "sync", vouches: true,
+    about: "What is known of them is kept and not used. Logins go on.",
+    fields: {mpid: "Profile (MPID)", isRestricted: ["What is known may", {true: "not be used", false: "be used again"}]},
   },
   "change-external-id": {
-    title: "Change an external id", path: "link/change-external-id",
+    title: "Change an external id", service: "link",
     about: "The person stays the same user. A backend that goes on with the old name is refused.",
-    fields: [text("userId", "User"), text("newExternalId", "New external id")],
+    fields: {userId: "User", newExternalId: "New external id"},
   },
   "unlink-user": {
-    title: "Take a user's external id", path: "link/unlink-user",
+    title: "Take a user's external id", service: "link",
     about: "The person stays on its installs without it, and cannot be given it again.",
-    fields: [text("userId", "User")],
+    fields: {userId: "User"},
   },
   "make-active": {
-    title: "Make an install active", path: "link/make-active",
+    title: "Make an install active", service: "link",
     about: "A person has one: this one becomes it, and the one before is told.",
-    fields: [text("installId", "Install")],
+    fields: {installId: "Install"},
   },
   "set-install-status": {
-    title: "Enable or disable an install", path: "link/set-install-status", scope: "admin",
-    about: "The app hears of it at its next call, and has to act on it.",
-    fields: [text("installId", "Install"), choice("status", "It is to be", [["disabled", "disabled"], ["enabled", "enabled"]])],
+    title: "Enable or disable an install", service: "link", scope: "admin",
+    about: "The app hears of it at its next call.",
+    fields: {installId: "Install", status: ["It is to be", {disabled: "disabled", enabled: "enabled"}]},
+  },
+  "erase-user": {
+    title: "Erase a person", service: "link", scope: "user.delete",
+    about: "A user goes from all services, for good. Your name and your reason stay: write no name of theirs there.",
+    fields: {userId: "User"},
   },
 };
 
-export function mayAct(name) {
-  const act = acts[name];
-  return may(act.scope ?? "support") && (!act.vouches || !holder.enforces || may("identity.vouch"));
+/** Why the key may not; `undefined` when it may. */
+function hindrance({scope = "support", vouches, fields}) {
+  if (holder.isMasked && fields.identities) return "This key sees values masked, and cannot name what leaves.";
+  const lacking = [scope, vouches && holder.enforces && "identity.vouch"].filter((one) => one && !may(one));
+  if (lacking.length) return `This key may not: it lacks ${lacking.join(" and ")}.`;
 }
+
+export const mayAct = (name) => !hindrance(acts[name]);
 
 export const actAddress = (name, data) => `#/do/${name}?${new URLSearchParams(data)}`;
 
-export function actsPage() {
-  return [
-    h("div.title", h("p.quiet", "Support"), h("h1", {tabindex: "-1"}, "Do")),
-    h("p", "Everything is tried first, and carries your name and your reason. Begin on a person's page: it fills in the ids."),
-    h("ul.acts", Object.entries(acts).map(([name, act]) => h("li.card",
-      h("h2", mayAct(name) ? h("a", {href: actAddress(name, {})}, act.title) : act.title), h("p", act.about),
-      !mayAct(name) && h("p.quiet", needed(act))))),
-  ];
-}
-
-const needed = (act) => `This key may not: it needs ${act.scope ?? "support"}${act.vouches && holder.enforces ? " and identity.vouch" : ""}.`;
+export const actsPage = () => [
+  titled("Support", "Do"),
+  h("p", "Everything is tried first. Begin on a person's page: it fills in the ids."),
+  h("ul.acts", Object.entries(acts).map(([name, act]) => h("li.card",
+    h("h2", mayAct(name) ? h("a", {href: actAddress(name, {})}, act.title) : act.title),
+    h("p", act.about), h("p.quiet", hindrance(act))))),
+];
 
 export function actPage(name, query) {
-  const act = acts[name];
-  if (!act) return [h("h1", {tabindex: "-1"}, "There is no such act"), h("p", h("a", {href: "#/do"}, "All that can be done"))];
-  const page = h("ib-act");
-  page.begin(act, new URLSearchParams(query));
-  return [h("div.title", h("p.quiet", "Do"), h("h1", {tabindex: "-1"}, act.title)), h("p", act.about),
-    mayAct(name) ? page : h("p.notice.bad", needed(act))];
+  if (!acts[name]) return actsPage();
+  return [titled("Do", acts[name].title), h("p", acts[name].about),
+    mayAct(name) ? attempt(name, new URLSearchParams(query)) : h("p.notice.bad", hindrance(acts[name]))];
 }
 
-export class Act extends HTMLElement {
-  #act;
-  #form;
-  #identities = h("div.identities");
-  #outcome = h("div.outcome", {"aria-live": "polite"});
-  /** What was tried: this and nothing else can be carried out. */
-  #tried = null;
+/** Whoever has said who they are is not asked again. */
+let lastAuthor = "";
 
-  /** @param known what the address fills in. */
-  begin(act, known) {
-    this.#act = act;
-    this.#form = h("form.card", {onsubmit: (event) => this.#submit(event), oninput: () => this.#forget()},
-      act.fields.map((field) => this.#field(field, known.get(field.name))),
-      input(text("author", "Your name"), known.get("author") ?? Act.author),
-      input(text("reason", "Why", "For whoever asks later, such as the number of the case."), known.get("reason")),
-      h("div.buttons", h("button.primary", {type: "submit"}, "Preview")));
-    this.replaceChildren(this.#form, this.#outcome);
-    if (known.get("mpid")) this.#listIdentities(known.get("mpid"), known.getAll("identity"));
-  }
+/** @param known what the address fills in. */
+function attempt(name, known) {
+  const {service, fields} = acts[name];
+  const path = `/admin/v1/${service}/${name}`;
+  const outcome = h("div", {"aria-live": "polite"});
+  const identities = h("div");
+  const form = h("form.card", {
+    onsubmit: (event) => { event.preventDefault(); preview(); },
+    // What was tried is not what stands in the form any more.
+    oninput: () => outcome.replaceChildren(),
+    onchange: ({target}) => { if (target.name === "mpid") listIdentities(target.value); },
+  }, Object.entries({...fields, author: "Your name", reason: "Why, such as the number of the case"}).map(([name, title]) => {
+    if (name === "identities") return h("fieldset", h("legend", title), identities);
+    const field = {id: `f-${name}`, name, required: true};
+    const [text, options] = [title].flat();
+    return h("div.field", h("label", {for: field.id}, text),
+      options ? h("select", field, Object.entries(options).map(([name, text]) =>
+        h("option", {value: name, selected: name === known.get(field.name)}, text)))
+        : h("input", {...field, value: known.get(name) ?? (name === "author" ? lastAuthor : ""), autocomplete: "off", spellcheck: "false"}));
+  }), h("div.buttons", h("button.primary", {type: "submit"}, "Preview")));
+  if (known.get("mpid")) listIdentities(known.get("mpid"));
 
-  #field(field, known) {
-    if (field.name === "identities") return h("fieldset", h("legend", field.title), this.#identities);
-    if (!field.options) {
-      const made = input(field, known);
-      if (field.name === "mpid") made.querySelector("input").addEventListener("change", ({target}) => this.#listIdentities(target.value));
-      return made;
-    }
-    return label(field, h("select", {id: `f-${field.name}`, name: field.name},
-      field.options.map(([name, title]) => h("option", {value: name, selected: name === known}, title))));
-  }
-
-  async #listIdentities(mpid, chosen = []) {
-    if (!this.#act.fields.some(({name}) => name === "identities")) return;
+  async function listIdentities(mpid) {
+    if (!fields.identities) return;
     try {
       const profile = await call("POST", "/admin/v1/profiles/resolve", {mpid});
       const all = Object.entries(profile.identities).flatMap(([type, values]) => values.map((value) => ({type, value})));
-      this.#identities.replaceChildren(...all.map((one, index) => h("label.check",
-        h("input", {type: "checkbox", name: "identities", value: JSON.stringify(one), id: `i-${index}`,
-          checked: chosen.includes(one.value)}),
+      identities.replaceChildren(...all.map((one) => h("label.check",
+        h("input", {type: "checkbox", name: "identities", value: JSON.stringify(one), checked: known.getAll("identity").includes(one.value)}),
         h("span", h("span.quiet", `${one.type} `), value(one.value)))));
     } catch (refusal) {
-      this.#identities.replaceChildren(h("p.notice.bad", refusal.message));
+      identities.replaceChildren(problem(refusal.message));
     }
   }
 
-  /** What was tried is not what stands in the form any more. */
-  #forget() {
-    if (!this.#tried) return;
-    this.#tried = null;
-    this.#outcome.replaceChildren();
-  }
-
-  #data() {
-    const form = new FormData(this.#form);
-    const data = {};
-    for (const {name} of [...this.#act.fields, {name: "author"}, {name: "reason"}]) {
-      if (name === "identities") data[name] = form.getAll(name).map((one) => JSON.parse(one));
-      else if (name === "isRestricted") data[name] = form.get(name) === "true";
-      else if (form.get(name)) data[name] = form.get(name).trim();
-    }
+  function wanted() {
+    const given = new FormData(form);
+    const data = Object.fromEntries([...given].map(([name, text]) => [name, text.trim()]));
+    if (fields.identities) data.identities = given.getAll("identities").map((one) => JSON.parse(one));
+    if (fields.isRestricted) data.isRestricted = data.isRestricted === "true";
     return data;
   }
 
-  async #submit(event) {
-    event.preventDefault();
-    const data = this.#data();
-    Act.author = data.author;
-    const path = `/admin/v1/${this.#act.path}`;
-    await this.#during("Trying it in all services…", async () => {
-      const trial = await call("POST", `${path}?dryRun=true`, data);
-      // The key makes one act of two clicks.
-      this.#tried = {path, data, key: crypto.randomUUID?.() ?? String(Math.random())};
-      this.#show("This would happen", trial, h("div.buttons",
-        h("button.danger", {type: "button", onclick: () => this.#carryOut()}, "Carry it out"),
-        h("span.quiet", "Nothing is done yet.")), this.#lines(path, data));
-    });
+  async function preview() {
+    const data = wanted();
+    lastAuthor = data.author;
+    // The key makes one act of two clicks.
+    const key = crypto.randomUUID?.() ?? String(Math.random());
+    const type = `${service}.${name}`;
+    await during("Trying it in all services…", async () => show("This would happen", await call("POST", `${path}?dryRun=true`, data),
+      h("div.buttons", h("button.danger", {type: "button", onclick: () => carryOut(data, key)}, "Carry it out"),
+        h("span.quiet", "Nothing is done yet.")),
+      elsewhere(["a preview", sendLine(type, data, true)], ["the act", sendLine(type, data, false)],
+        ["HTTP, a preview", curlLine("POST", `${path}?dryRun=true`, data)])));
   }
 
-  async #carryOut() {
-    const {path, data, key} = this.#tried ?? {};
-    if (!path) return;
-    await this.#during("Carrying it out…", async () => {
-      const result = await call("POST", path, data, {headers: {"Idempotency-Key": key}});
-      this.#tried = null;
-      const id = data.installId ?? data.userId ?? data.mpid;
-      this.#show("It is done", {result}, h("p", h("a", {href: `#/person/${encodeURIComponent(id)}`}, "See the person as it is now")));
-      say("It is done.");
-    });
-  }
+  const carryOut = (data, key) => during("Carrying it out…", async () => {
+    const result = await call("POST", path, data, {headers: {"Idempotency-Key": key}});
+    // An erasure that takes long has no certificate yet.
+    const isBegun = name === "erase-user" && !result.completedAt;
+    show(isBegun ? "It has begun, and goes on by itself" : "It is done", {result},
+      h("p", h("a", {href: personAddress(data.installId ?? data.userId ?? data.mpid)}, "See the person as it is now")));
+  });
 
-  async #during(words, work) {
-    const buttons = [...this.querySelectorAll("button")];
+  async function during(words, work) {
+    const buttons = [...form.parentElement.querySelectorAll("button")];
     buttons.forEach((button) => { button.disabled = true; });
-    this.#outcome.replaceChildren(h("p.quiet", words));
+    outcome.replaceChildren(h("p.quiet", words));
     try {
       await work();
     } catch (refusal) {
       if (!(refusal instanceof Refusal)) throw refusal;
-      this.#tried = null;
-      this.#outcome.replaceChildren(h("section.card", h("h2", "It cannot be done"), h("p.notice.bad", refusal.message),
-        h("p.quiet", refusal.code && ["reason ", value(refusal.code)], refusal.ref && [", request ", value(refusal.ref)])));
+      outcome.replaceChildren(refused("It cannot be done", refusal));
     }
     buttons.forEach((button) => { button.disabled = false; });
-    this.#outcome.firstElementChild.scrollIntoView({block: "nearest"});
+    outcome.firstElementChild?.scrollIntoView({block: "nearest"});
   }
 
-  #show(title, {result, events = [], message}, ...more) {
-    this.#outcome.replaceChildren(h("section.card.trial", h("h2", title),
-      message && h("p.notice", message),
-      events.length > 0 && [h("h3", counted(events.length, "change")), h("ul.plain", events.map((event) => h("li", event.words)))],
-      result?.devices?.length > 0 && [h("h3", "Devices"), table("Devices", deviceColumns, result.devices)],
-      !events.length && !result?.devices?.length && h("p", "Nothing else changes."),
-      more));
-  }
+  const show = (title, {result = {}, events = [], message}, ...more) => outcome.replaceChildren(card(title,
+    message && h("p.notice", message),
+    events.length > 0 && [h("h3", counted(events.length, "change")), list(events.map(({words}) => words))],
+    result.devices?.length > 0 && [h("h3", "Devices"), table("Devices", deviceColumns, result.devices)],
+    result.done && certificate(result),
+    !events.length && !result.devices?.length && !result.done && h("p", "Nothing else changes."),
+    more));
 
-  #lines(path, data) {
-    const type = this.#act.path.replace("/", ".");
-    return elsewhere(["a preview", sendLine(type, data, true)], ["the act", sendLine(type, data, false)],
-      ["HTTP, a preview", curlLine("POST", `${path}?dryRun=true`, data)]);
-  }
+  return h("div", form, outcome);
 }
 
 /** A further column is a further line. */
@@ -209,13 +177,15 @@ const deviceColumns = [
   ["and leaves out", (row) => row.nextLogin?.barred?.join(", ") || "nothing"],
 ];
 
-const label = ({name, title, hint}, control) =>
-  h("div.field", h("label", {for: `f-${name}`}, title), hint && h("p.quiet", {id: `h-${name}`}, hint), control);
-
-const input = (field, known) => label(field, h("input", {
-  id: `f-${field.name}`, name: field.name, value: known ?? "", required: true, autocomplete: "off", spellcheck: "false",
-  "aria-describedby": field.hint ? `h-${field.name}` : null,
-}));
-
-Act.author = "";
-customElements.define("ib-act", Act);
+/** What goes with a person, or went, and what does not. */
+const certificate = ({subject, done, heldByOthers, remains}) => [
+  h("h3", "What goes"),
+  list(Object.entries(done).map(([service, counts]) =>
+    `${service}: ${Object.entries(counts).map(([what, count]) => `${count} ${what}`).join(", ")}`)),
+  h("h3", "What stays"),
+  list([
+    ["the ids, so that nothing brings them back: ", join([...subject.userIds, ...subject.mpids])],
+    `${counted(heldByOthers, "profile")} of others with the same external id`,
+    ...remains.map(({place, until}) => [`copies in ${place}`, until && [" until ", moment(until)]]),
+  ]),
+];

@@ -1,23 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Asks the admin port. The key of whoever signed in is kept in this variable and nowhere else: no cookie, no storage. A
-// page that is loaded again asks for it again.
+// Asks the admin port. The key of whoever signed in is kept in this variable and nowhere else: no cookie, no storage.
 
 let secret = null;
 
-/** What is known of the key: `{key, app, scopes, enforces}`; `null` while nobody is signed in. */
+/** What is known of the key: `{key, app, scopes, enforces, isMasked}`; `null` while nobody is signed in. */
 export let holder = null;
 
-/** The page of `identitybus up --demo` says which public keys there are. */
+/** Of `identitybus up --demo`: there are public keys. */
 export const isDemo = document.documentElement.dataset.mode === "demo";
 
 /** Why a call has no answer, as a problem of RFC 9457 says it. */
 export class Refusal extends Error {
   constructor(status, problem) {
     super(problem.detail ?? problem.title ?? "The gateway does not answer.");
-    this.status = status;
-    this.code = problem.code ?? "";
-    this.ref = problem.ref ?? "";
+    Object.assign(this, {status, code: problem.code, ref: problem.ref});
   }
 }
 
@@ -31,20 +28,17 @@ export async function signIn(key) {
   }
 }
 
-export function signOut() {
-  secret = null;
-  holder = null;
-}
+export function signOut() { secret = holder = null; }
 
-export const may = (...scopes) => scopes.every((scope) => holder?.scopes.includes(scope));
+export const may = (scope) => holder.scopes.includes(scope);
 
 /** @throws {Refusal} */
-export async function call(method, path, body, {headers = {}, signal} = {}) {
+export async function call(method, path, body, {headers, signal} = {}) {
   let response;
   try {
     response = await fetch(path, {
       method, signal, cache: "no-store", credentials: "omit", redirect: "error",
-      headers: {Authorization: `Bearer ${secret}`, ...(body ? {"Content-Type": "application/json"} : {}), ...headers},
+      headers: {Authorization: `Bearer ${secret}`, "Content-Type": "application/json", ...headers},
       body: body && JSON.stringify(body),
     });
   } catch (failure) {
@@ -57,5 +51,4 @@ export async function call(method, path, body, {headers = {}, signal} = {}) {
 }
 
 /** Everything that is known of an id, and of the person it leads to. */
-export const explain = (id, source, limit = 200, signal) =>
-  call("POST", "/admin/v1/people/resolve", {id, limit, ...(source ? {source} : {})}, {signal});
+export const explain = (id, source, limit, signal) => call("POST", "/admin/v1/people/resolve", {id, limit, ...source && {source}}, {signal});

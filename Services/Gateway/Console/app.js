@@ -4,95 +4,87 @@
 // people are in them.
 
 import { holder, isDemo, may, signIn, signOut } from "./api.js";
-import { h, say, visible } from "./dom.js";
+import { h, heading, personAddress, problem, refused, say, value } from "./dom.js";
 import { actPage, actsPage } from "./act.js";
-import { commandPage } from "./command.js";
-import { homePage } from "./home.js";
-import { lettersPage } from "./letters.js";
-import { nowPage } from "./now.js";
+import { commandPage } from "./decisions.js";
+import { lettersPage, nowPage } from "./deployment.js";
 import { personPage } from "./person.js";
 
 const main = document.getElementById("main");
+const search = searchBox("search");
 let leaving = new AbortController();
 
-/** A further page is a further entry: what stands behind `#/`, its title, and what makes it. */
+/** A further page is a further entry: what stands behind `#/`, its title, what makes it, and the scope that it needs. */
 const pages = {
-  "": ["IdentityBus", () => homePage()],
-  person: ["Person", ([id], signal) => personPage(id, signal), "support"],
-  command: ["Command", ([id, source], signal) => commandPage(id, source, signal), "support"],
-  now: ["Now", () => nowPage()],
-  letters: ["Dead letters", (_, signal) => lettersPage(signal)],
-  do: ["Do", ([name], _, query) => name ? actPage(name, query) : actsPage()],
+  "": ["Who is it about?", () => homePage()],
+  person: ["Person", ({path: [id], signal}) => personPage(id, signal), "support"],
+  command: ["Command", ({path: [id, source], signal}) => commandPage(id, source, signal), "support"],
+  now: ["Now", ({signal}) => nowPage(signal)],
+  letters: ["Dead letters", ({signal}) => lettersPage(signal)],
+  do: ["Do", ({path: [name], query}) => name ? actPage(name, query) : actsPage()],
 };
 
 async function show() {
-  if (!location.hash.startsWith("#/") && location.hash) return;
+  if (location.hash && !location.hash.startsWith("#/")) return;
   leaving.abort();
   leaving = new AbortController();
   const {signal} = leaving;
-  const isHome = /^(#\/)?$/.test(location.hash);
-  for (const part of document.querySelectorAll("nav, header ib-search, #out")) part.hidden = !holder;
-  document.querySelector("header ib-search").hidden ||= isHome;
-  if (!holder) return settle("Sign in", [signInForm()]);
-  const [path, query] = location.hash.slice(2).split("?");
-  const [name, ...rest] = path.split("/").map(decoded);
-  const [title, make, scope] = pages[name] ?? ["No such page", () => [h("h1", {tabindex: "-1"}, "There is no such page")]];
-  for (const link of document.querySelectorAll("nav a")) {
-    if (link.hash === `#/${name}`) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
-  }
-  document.querySelector("header ib-search").know(name === "person" || name === "command" ? rest[0] : "");
+  for (const part of document.querySelectorAll("nav, header form, #out")) part.hidden = !holder;
+  if (!holder) return settle([signInForm()]);
+  const [address, query] = location.hash.slice(2).split("?");
+  const [name, ...path] = address.split("/").map(decoded);
+  search.hidden = !name;
+  const [title, make, scope] = pages[name] ?? ["There is no such page", () => [heading("There is no such page")]];
+  for (const link of document.querySelectorAll("nav a")) link.ariaCurrent = link.hash === `#/${name}` ? "page" : null;
+  search.elements.search.value = scope && !holder.isMasked && path[0] || "";
   main.setAttribute("aria-busy", "true");
   try {
-    const parts = scope && !may(scope) ? mayNot(title, scope) : await make(rest, signal, query);
-    if (!signal.aborted) settle(rest[0] && name !== "do" ? `${rest[0]}, ${title}` : title, parts);
+    const parts = scope && !may(scope)
+      ? [heading(title), h("p.notice.bad", `This key may not read about people: it lacks the scope ${scope}.`)]
+      : await make({path, query, signal});
+    // A page that leads on to another one has nothing to show.
+    if (!signal.aborted && parts.length) settle(parts);
   } catch (failure) {
     if (signal.aborted) return;
-    settle(title, failed(title, failure));
+    settle(failed(title, failure));
+    if (failure.status === 401) leave();
   }
 }
 
-function settle(title, parts) {
+function settle(parts) {
   main.replaceChildren(...parts.flat(Infinity).filter(Boolean));
   main.removeAttribute("aria-busy");
-  document.title = `${visible(title)} – IdentityBus`;
+  const first = main.querySelector("h1");
+  document.title = `${first.textContent} – IdentityBus`;
   scrollTo(0, 0);
-  say(`${title}.`);
-  (main.querySelector("ib-search input") ?? main.querySelector("h1") ?? main).focus({preventScroll: true});
+  say(first.textContent);
+  (main.querySelector("[type=search]") ?? first).focus({preventScroll: true});
 }
 
 function decoded(part) {
   try { return decodeURIComponent(part); } catch { return part; }
 }
 
-const mayNot = (title, scope) => [h("h1", {tabindex: "-1"}, title),
-  h("p.notice.bad", `This key may not read about people: it lacks the scope ${scope}.`)];
-
-function failed(title, failure) {
-  if (failure.status === 401) {
-    signOut();
-    queueMicrotask(show);
-  }
-  return [h("h1", {tabindex: "-1"}, title), h("section.card", h("h2", "This could not be shown"),
-    h("p.notice.bad", {role: "alert"}, failure.message),
-    h("p.quiet", failure.code && `reason ${failure.code}`, failure.ref && `, request ${failure.ref}`),
-    h("button.primary", {type: "button", onclick: show}, "Try again"))];
+function leave() {
+  signOut();
+  show();
 }
 
+const failed = (title, failure) => [heading(title), refused("This could not be shown", failure),
+  h("button.primary", {type: "button", onclick: show}, "Try again")];
+
 function signInForm() {
-  const problem = h("p.notice.bad", {role: "alert", hidden: true});
+  const said = h("div");
   const field = h("input", {id: "key", name: "key", type: "password", required: true, autocomplete: "off", spellcheck: "false",
     "aria-describedby": "key-hint"});
   const submit = async (event) => {
     event.preventDefault();
-    problem.hidden = true;
+    said.replaceChildren();
     try {
       await signIn(field.value.trim());
-      field.value = "";
       await show();
-    } catch (refusal) {
-      problem.textContent = visible(refusal.message);
-      problem.hidden = false;
+    } catch ({message}) {
+      said.replaceChildren(problem(message));
       field.focus();
     }
   };
@@ -101,42 +93,52 @@ function signInForm() {
     field.form.requestSubmit();
   }}, `Sign in as ${key}`);
   return h("section.card.sign-in",
-    h("h1", {tabindex: "-1"}, "Sign in"),
+    heading("Sign in"),
     h("form", {onsubmit: submit},
       h("div.field", h("label", {for: "key"}, "API key"),
         h("p.quiet", {id: "key-hint"}, "Key id and secret with a full stop between them. It is kept in memory until you leave."),
         field),
-      problem,
+      said,
       h("div.buttons", h("button.primary", {type: "submit"}, "Sign in"))),
-    isDemo && h("div.demo", h("p", "This is a demo; its keys are public:"), h("div.buttons",
-      ["demo-support", "demo-admin", "support-desk"].map(use))));
+    isDemo && [h("p", "This is a demo; its keys are public:"), h("div.buttons",
+      ["demo-support", "demo-privacy", "demo-admin", "demo-trainee", "support-desk"].map(use))]);
 }
 
-class Search extends HTMLElement {
-  #field;
+const cases = [
+  ["ivan@mail.example", "I see somebody else's orders.", "Ivan's e-mail is in Grace's profile. Take them apart."],
+  ["ada", "My phone was stolen. I have my tablet here.", "The tablet waits behind the phone. Make it active."],
+  ["lindas-phone", "The shop does not know me in the app.", "Her external id was mistyped when she was linked. Change it."],
+];
 
-  connectedCallback() {
-    if (this.#field) return;
-    const id = "large" in this.dataset ? "search-large" : "search";
-    this.#field = h("input", {id, type: "search", required: true, autocomplete: "off", spellcheck: "false", autocapitalize: "off",
-      placeholder: "e-mail, external id, install, MPID, …"});
-    this.append(h("form", {role: "search", onsubmit: (event) => this.#look(event)},
-      h("label.visually-hidden", {for: id}, "Look for any id"), this.#field, h("button.primary", {type: "submit"}, "Look")));
-  }
+/** What can be looked for. In a demo it leads through three cases. */
+const homePage = () => [
+  h("div.title", heading("Who is it about?")),
+  h("p.quiet", "An e-mail, an external id, a user, an install, a device, an MPID, or the id of a command."),
+  searchBox("search-large"),
+  !may("support") && problem("This key may not read about people: it lacks the scope support."),
+  isDemo && h("section", h("h2", "Three complaints to begin with"),
+    h("ol.cases", cases.map(([id, words, hint]) => h("li.card",
+      h("p", h("strong", `“${words}”`)), h("p", hint), h("a.button", {href: personAddress(id)}, "Look for ", value(id))))),
+    h("p", "Nine more are told in ", h("code", "docs/console.md"), ".")),
+  h("p.quiet", "The key ", value(holder.key), " of the app ", value(holder.app), " has the scopes ", holder.scopes.join(", ") || "–",
+    holder.isMasked && ", and is shown e-mails, telephone numbers and the like masked", ". What you read or do here is in the log."),
+];
 
-  /** The id that the page is about. */
-  know(id) { if (this.#field) this.#field.value = id ?? ""; }
-
-  #look(event) {
+/** The same id again is a wish to see it anew. */
+function searchBox(id) {
+  const field = h("input", {id, type: "search", required: true, autocomplete: "off", spellcheck: "false", autocapitalize: "off",
+    placeholder: "any id"});
+  const look = (event) => {
     event.preventDefault();
-    const address = `#/person/${encodeURIComponent(this.#field.value.trim())}`;
-    // The same id again is a wish to see it anew.
+    const address = personAddress(field.value.trim());
     if (location.hash === address) show();
     else location.hash = address;
-  }
+  };
+  return h("form.search", {role: "search", onsubmit: look},
+    h("label.visually-hidden", {for: id}, "Look for any id"), field, h("button.primary", {type: "submit"}, "Look"));
 }
 
-customElements.define("ib-search", Search);
-document.getElementById("out").addEventListener("click", () => { signOut(); show(); });
+document.querySelector(".brand").after(search);
+document.getElementById("out").addEventListener("click", leave);
 addEventListener("hashchange", show);
 show();

@@ -10,59 +10,60 @@ export function visible(text) {
   return String(text).replace(unsafe, (mark) => "\\u" + mark.charCodeAt(0).toString(16).padStart(4, "0"));
 }
 
-/** `h("p.note", {id: "x", onclick: f}, "text", element, null)`. */
-export function h(name, ...parts) {
+const maker = (create) => (name, ...parts) => {
   const [tag, ...classes] = name.split(".");
-  return fill(document.createElement(tag), classes, parts);
-}
-
-/** The same, of a drawing. */
-export function svg(name, ...parts) {
-  const [tag, ...classes] = name.split(".");
-  return fill(document.createElementNS("http://www.w3.org/2000/svg", tag), classes, parts);
-}
-
-function fill(element, classes, parts) {
+  const element = create(tag);
   if (classes.length) element.setAttribute("class", classes.join(" "));
-  const isPart = (part) => part instanceof Node || Array.isArray(part) || typeof part !== "object" || part === null;
-  if (parts.length && !isPart(parts[0])) set(element, parts.shift());
-  add(element, parts);
+  if (parts[0]?.constructor === Object) set(element, parts.shift());
+  for (const part of parts.flat(Infinity)) {
+    if (part != null && part !== false) element.append(part instanceof Node ? part : visible(part));
+  }
   return element;
-}
+};
+
+/** `h("p.note", {id: "x", onclick: f}, "text", element, null)`. */
+export const h = maker((tag) => document.createElement(tag));
+/** The same, of a drawing. */
+export const svg = maker((tag) => document.createElementNS("http://www.w3.org/2000/svg", tag));
 
 function set(element, attributes) {
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === "function") element.addEventListener(name.slice(2), value);
-    else if (value === true) element.setAttribute(name, "");
-    else if (value !== false && value != null) element.setAttribute(name, value);
-  }
-}
-
-function add(element, parts) {
-  for (const part of parts.flat(Infinity)) {
-    if (part == null || part === false) continue;
-    element.append(part instanceof Node ? part : document.createTextNode(visible(part)));
+    else if (value !== false && value != null) element.setAttribute(name, value === true ? "" : value);
   }
 }
 
 /** Says something to whoever does not see the page. */
-export function say(text) {
-  document.getElementById("said").textContent = visible(text);
-}
+export const say = (text) => { document.getElementById("said").textContent = visible(text); };
+
+/** By which a page is announced. */
+export const heading = (...text) => h("h1", {tabindex: "-1"}, text);
+export const titled = (kind, ...text) => h("div.title", h("p.quiet", kind), heading(text));
+export const card = (title, ...parts) => h("section.card", h("h2", title), parts);
+export const problem = (...text) => h("p.notice.bad", {role: "alert"}, text);
+/** Why something was not shown or done. */
+export const refused = (title, {message, code, ref}) => card(title, problem(message),
+  h("p.quiet", code && ["reason ", value(code)], ref && [", request ", value(ref)]));
+export const list = (items) => h("ul.plain", items.map((item) => h("li", item)));
 
 /** A value of somebody else: it has its own direction of writing, and may be broken anywhere. */
 export const value = (text) => h("bdi.value", text);
+export const join = (values) => values.map((one, index) => [index > 0 && ", ", value(one)]);
+
+export const personAddress = (id) => `#/person/${encodeURIComponent(id)}`;
+/** What is masked leads to nobody. */
+export const person = (id) => id.includes("•••") ? value(id) : h("a", {href: personAddress(id)}, value(id));
 
 /** A table. A column is `[title, row => content, class?]`; what has no rows is said in words. */
 export function table(caption, columns, rows, empty) {
   if (!rows.length) return h("p.quiet", empty);
-  const cell = (row) => ([title, content, kind]) =>
-    h(kind ? `td.${kind}` : "td", {"data-title": title}, h("div", content(row)));
+  const named = (tag, kind) => kind ? `${tag}.${kind}` : tag;
   return h("div.scroll", {tabindex: "0", role: "region", "aria-label": caption},
     h("table",
       h("caption.visually-hidden", caption),
-      h("thead", h("tr", columns.map(([title, , kind]) => h(kind ? `th.${kind}` : "th", {scope: "col"}, title)))),
-      h("tbody", rows.map((row) => h("tr", columns.map(cell(row)))))));
+      h("thead", h("tr", columns.map(([title, , kind]) => h(named("th", kind), {scope: "col"}, title)))),
+      h("tbody", rows.map((row) => h("tr", columns.map(([title, content, kind]) =>
+        h(named("td", kind), {"data-title": title}, h("div", content(row)))))))));
 }
 
 /** `1 decision`, `2 decisions`. */
@@ -70,15 +71,13 @@ export const counted = (count, what) => `${count.toLocaleString("en")} ${what}${
 
 /** How long something took, or ago it was, in one number: `3 days`. */
 export function duration(milliseconds) {
-  const seconds = Math.round(milliseconds / 1000);
-  for (const [unit, size] of [["day", 86400], ["hour", 3600], ["minute", 60]]) {
-    if (seconds >= size) return counted(Math.floor(seconds / size), unit);
-  }
-  return counted(Math.max(0, seconds), "second");
+  const seconds = Math.max(0, Math.round(milliseconds / 1000));
+  const [unit, size] = [["day", 86400], ["hour", 3600], ["minute", 60]].find(([, size]) => seconds >= size) ?? ["second", 1];
+  return counted(Math.floor(seconds / size), unit);
 }
 
 /** The moment in UTC, as the command line writes it. */
 export function moment(text, withDay = true) {
-  const shown = String(text).replace("T", " ").replace(/(\.\d+)?Z$/, "");
+  const shown = text.replace("T", " ").replace(/(\.\d+)?Z$/, "");
   return h("time", {datetime: text, title: text}, withDay ? shown : shown.slice(11));
 }

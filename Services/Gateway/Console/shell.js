@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What the page shows, as a line for a shell: everything here can be had from the command line and over HTTP too.
+// What the page shows, as lines for a shell: of the command line, and of HTTP.
 
 import { h, say } from "./dom.js";
 import { holder } from "./api.js";
@@ -20,13 +20,12 @@ export const curlLine = (method, path, body) =>
   `curl -s ${method === "GET" ? "" : `-X ${method} `}${quoted(location.origin + path)} -H "Authorization: Bearer $KEY"`
   + (body ? ` -H 'Content-Type: application/json' -d ${quoted(JSON.stringify(body))}` : "");
 
-/** @param lines pairs of what it is and the line. */
-export function elsewhere(...lines) {
-  return h("details.elsewhere", h("summary", "The same from a shell"),
-    lines.map(([what, line]) => h("div.line",
-      h("span.quiet", what), h("code", {tabindex: "0"}, line),
-      h("button.small", {type: "button", "aria-label": `Copy the line for ${what}`, onclick: () => copy(line)}, "Copy"))));
-}
+/** Pairs of what it is and the line. */
+export const elsewhere = (...pairs) => h("details.elsewhere", h("summary", "The same from a shell"), lines(pairs));
+
+export const lines = (pairs) => pairs.map(([what, line]) => h("div.line",
+  h("span.quiet", what), h("code", {tabindex: "0"}, line),
+  h("button.small", {type: "button", "aria-label": `Copy the line for ${what}`, onclick: () => copy(line)}, "Copy")));
 
 async function copy(line) {
   try {
