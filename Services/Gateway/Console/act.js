@@ -177,15 +177,17 @@ const deviceColumns = [
   ["and leaves out", (row) => row.nextLogin?.barred?.join(", ") || "nothing"],
 ];
 
+const places = {inbox: "what services remember of requests", topics: "Kafka's topics", deadLetters: "dead letters", backups: "back-ups"};
+
 /** What goes with a person, or went, and what does not. */
 const certificate = ({subject, done, heldByOthers, remains}) => [
   h("h3", "What goes"),
   list(Object.entries(done).map(([service, counts]) =>
-    `${service}: ${Object.entries(counts).map(([what, count]) => `${count} ${what}`).join(", ")}`)),
+    `${service}: ${Object.entries(counts).map(([what, count]) => `${what} ${count}`).join(", ")}`)),
   h("h3", "What stays"),
   list([
     ["the ids, so that nothing brings them back: ", join([...subject.userIds, ...subject.mpids])],
     `${counted(heldByOthers, "profile")} of others with the same external id`,
-    ...remains.map(({place, until}) => [`copies in ${place}`, until && [" until ", moment(until)]]),
+    ...remains.map(({place, until}) => [`copies in ${places[place]}`, until && [" until ", moment(until)]]),
   ]),
 ];

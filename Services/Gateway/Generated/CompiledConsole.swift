@@ -15,8 +15,8 @@ extension ConsoleFiles {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>IdentityBus</title>
 <link rel="icon" href="data:,">
-<link rel="stylesheet" href="/console/console-0731135193.css">
-<script type="module" src="/console/app-2a11db3497.js"></script>
+<link rel="stylesheet" href="/console/console-32e5d8c800.css">
+<script type="module" src="/console/app-a276f7e8df.js"></script>
 </head>
 <body>
 <a class="skip" href="#main">Skip to the page</a>
@@ -36,7 +36,7 @@ extension ConsoleFiles {
 </html>
 """#),
         File(
-            name: "act-665b30ecd9.js", type: "text/javascript; charset=utf-8",
+            name: "act-187048e72a.js", type: "text/javascript; charset=utf-8",
             text: #"""
 import { call, holder, may, Refusal } from "./api-79aba88d64.js";
 import { card, counted, h, join, list, moment, personAddress, problem, refused, table, titled, value } from "./dom-06f6a02386.js";
@@ -187,15 +187,16 @@ const deviceColumns = [
 ["The next login there finds", (row) => row.nextLogin?.mpid ? value(row.nextLogin.mpid) : "a new profile"],
 ["and leaves out", (row) => row.nextLogin?.barred?.join(", ") || "nothing"],
 ];
+const places = {inbox: "what services remember of requests", topics: "Kafka's topics", deadLetters: "dead letters", backups: "back-ups"};
 const certificate = ({subject, done, heldByOthers, remains}) => [
 h("h3", "What goes"),
 list(Object.entries(done).map(([service, counts]) =>
-`${service}: ${Object.entries(counts).map(([what, count]) => `${count} ${what}`).join(", ")}`)),
+`${service}: ${Object.entries(counts).map(([what, count]) => `${what} ${count}`).join(", ")}`)),
 h("h3", "What stays"),
 list([
 ["the ids, so that nothing brings them back: ", join([...subject.userIds, ...subject.mpids])],
 `${counted(heldByOthers, "profile")} of others with the same external id`,
-...remains.map(({place, until}) => [`copies in ${place}`, until && [" until ", moment(until)]]),
+...remains.map(({place, until}) => [`copies in ${places[place]}`, until && [" until ", moment(until)]]),
 ]),
 ];
 """#),
@@ -241,14 +242,14 @@ return answer;
 export const explain = (id, source, limit, signal) => call("POST", "/admin/v1/people/resolve", {id, limit, ...source && {source}}, {signal});
 """#),
         File(
-            name: "app-2a11db3497.js", type: "text/javascript; charset=utf-8",
+            name: "app-a276f7e8df.js", type: "text/javascript; charset=utf-8",
             text: #"""
 import { holder, isDemo, may, signIn, signOut } from "./api-79aba88d64.js";
 import { h, heading, personAddress, problem, refused, say, value } from "./dom-06f6a02386.js";
-import { actPage, actsPage } from "./act-665b30ecd9.js";
+import { actPage, actsPage } from "./act-187048e72a.js";
 import { commandPage } from "./decisions-b302fa49c8.js";
 import { lettersPage, nowPage } from "./deployment-1881f423c0.js";
-import { personPage } from "./person-64eea50359.js";
+import { personPage } from "./person-8d82a22cef.js";
 const main = document.getElementById("main");
 const search = searchBox("search");
 let leaving = new AbortController();
@@ -368,7 +369,7 @@ addEventListener("hashchange", show);
 show();
 """#),
         File(
-            name: "console-0731135193.css", type: "text/css; charset=utf-8",
+            name: "console-32e5d8c800.css", type: "text/css; charset=utf-8",
             text: #"""
 :root{
 color-scheme:light dark;
@@ -450,7 +451,7 @@ fieldset{border:1px solid var(--edge);border-radius:8px;padding:0.5rem 1rem}
 dl{display:grid;grid-template-columns:max-content 1fr;gap:0.25rem 1rem}
 dt{color:var(--quiet)}
 dd{overflow-wrap:anywhere;min-width:0}
-.tiles{grid-template-columns:repeat(auto-fit,minmax(9.5rem,1fr));margin-bottom:1rem}
+.tiles{grid-template-columns:repeat(auto-fit,minmax(9.5rem,1fr));gap:1rem;margin-bottom:1rem}
 .tile{margin:0;padding:0.75rem 1rem}
 .tile dd{font-size:1.45rem;font-weight:650}
 .tile a{color:inherit}
@@ -876,13 +877,13 @@ list(lines.map(({from, to, word}) => [named(all.get(from)), ` ${word} `, named(a
 }
 """#),
         File(
-            name: "person-64eea50359.js", type: "text/javascript; charset=utf-8",
+            name: "person-8d82a22cef.js", type: "text/javascript; charset=utf-8",
             text: #"""
 import { explain } from "./api-79aba88d64.js";
 import { card, duration, h, join, list, moment, table, titled, value } from "./dom-06f6a02386.js";
 import { graph, relationList, relations } from "./graph-c2eb63083e.js";
 import { explainedElsewhere, missing, rule, story } from "./decisions-b302fa49c8.js";
-import { actAddress, mayAct } from "./act-665b30ecd9.js";
+import { actAddress, mayAct } from "./act-187048e72a.js";
 export async function personPage(asked, signal) {
 const found = await explain(asked, null, 200, signal);
 const {id, rows, decisions} = found;
