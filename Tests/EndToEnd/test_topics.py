@@ -373,6 +373,9 @@ def test_the_rights_are_enough_and_each_is_needed(five: GatewayDeployment) -> No
         assert answer.status == 404
         letters = Producer(five.broker.client())
         each_right = {member: single(each) for member, each in lines.items()}
+        # Who may not say how it is goes on without.
+        [row] = [line for line in each_right["gateway"] if line.endswith(".status.v1")]
+        each_right["gateway"].remove(row)
         for number in range(max(len(each) for each in each_right.values())):
             taken = {member: each[number] for member, each in each_right.items() if number < len(each)}
             rights.take(*taken.values())
