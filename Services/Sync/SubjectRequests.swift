@@ -305,8 +305,14 @@ extension SyncDecider {
         row.profileCount += found.count
         guard row.kind == .erasure, !found.isEmpty else {
             row.mpids += found.map(\.mpid)
-            guard row.kind == .erasure, !row.mpids.isEmpty, isOver else {
-                return settle(row, since: before, isDone: isOver)
+            guard row.kind == .erasure, !row.mpids.isEmpty else { return settle(row, since: before, isDone: isOver) }
+            guard isOver else {
+                // Whoever keeps it open, those who were certain go everywhere (S215).
+                let open = settle(row, since: before, isDone: false)
+                guard var decision = try askingAgain(row) else { return open }
+                decision.changes += open.changes
+                decision.events += open.events
+                return decision
             }
             row.forgetNames()
             row.status = .inProgress
@@ -351,28 +357,38 @@ extension SyncDecider {
         _ changed: SubjectRequestRow, since before: SubjectRequestRow
     ) throws(Rejection) -> Decision {
         var row = changed
-        let open = certificates(of: row).filter { $0.completedAt == nil }
-        guard let first = open.first else { return settle(row, since: before, isDone: true) }
-        let stuck = state.erasures.values.filter { erasure in
-            erasure.command.app == app && erasure.isStuck
-                && erasure.certificate.subject.mpids.contains { row.mpids.contains($0) }
+        guard certificates(of: row).contains(where: { $0.completedAt == nil }) else {
+            return settle(row, since: before, isDone: true)
         }
-        let isRunning = state.erasures.values.contains { erasure in
-            erasure.command.app == app && !erasure.isStuck
-                && erasure.certificate.subject.mpids.contains { row.mpids.contains($0) }
-        }
+        let isRunning = erasures(of: row).contains { !$0.isStuck }
         row.reason = isRunning ? nil : .serverError
         row.askAt = context.now.milliseconds + (isRunning ? Self.soon : Self.later)
-        guard !isRunning, let mpid = (stuck.first?.certificate ?? first).subject.mpids.first(where: row.mpids.contains),
-            let profile = state.profile(app, mpid), profile.isErased
-        else {
+        guard var decision = try askingAgain(row) else {
             let isNews = row.status != before.status
             return Decision(.noted, changes: [.request(row)], events: isNews ? [told(row)] : [])
         }
-        var decision = try eraseAgain(ErasedProfiles(moment: row.moment, profiles: [profile]))
         decision.changes.append(.request(row))
         if row.reason != before.reason { decision.events.append(told(row)) }
         return decision
+    }
+
+    /// Those that are not done in all services.
+    private func erasures(of row: SubjectRequestRow) -> [Erasure] {
+        state.erasures.values.filter { erasure in
+            erasure.command.app == app && erasure.certificate.subject.mpids.contains(where: row.mpids.contains)
+        }.sorted { $0.command < $1.command }
+    }
+
+    /// Has the services asked again that could not do their part.
+    /// - Returns: `nil` where all have done it, or are at it.
+    private func askingAgain(_ row: SubjectRequestRow) throws(Rejection) -> Decision? {
+        let erasures = erasures(of: row)
+        guard erasures.allSatisfy(\.isStuck),
+            let open = certificates(of: row).first(where: { $0.completedAt == nil }),
+            let mpid = (erasures.first?.certificate ?? open).subject.mpids.first(where: row.mpids.contains),
+            let profile = state.profile(app, mpid), profile.isErased
+        else { return nil }
+        return try eraseAgain(ErasedProfiles(moment: row.moment, profiles: [profile]))
     }
 
     private func settle(_ changed: SubjectRequestRow, since before: SubjectRequestRow, isDone: Bool) -> Decision {
