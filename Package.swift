@@ -182,7 +182,7 @@ let package = Package(
         .executableTarget(
             name: "simulate", dependencies: ["Simulation", argumentParser], path: "Tests/Simulation/Main",
             swiftSettings: strict),
-        tests("Simulation", ["Contracts", "Messaging", "Storage", "TestKit"]),
+        tests("Simulation", ["Contracts", "Messaging", "Storage", "TestKit", "WireJSON"]),
         tests("WireJSON", ["TestKit"]),
         tests("Contracts", ["Runtime", "Supervision", "TestKit", "WireJSON", crypto], resources: [.copy("Golden")]),
         // A broker for one test, and who waits for it.
@@ -212,8 +212,8 @@ let package = Package(
         tests(
             "CLI",
             [
-                "Apps", "Contracts", "EmbeddedBroker", "Messaging", "Runtime", "Storage", "Supervision", "WireJSON",
-                argumentParser, crypto,
+                "Apps", "Contracts", "EmbeddedBroker", "Messaging", "Runtime", "Storage", "Supervision", "TestKit",
+                "WireJSON", argumentParser, crypto,
             ]),
         tests("Chaos", ["Contracts", "WireJSON"]),
     ]

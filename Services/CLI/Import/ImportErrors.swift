@@ -31,6 +31,8 @@ final class ImportErrors {
         if length == 0, let header { try write(CSVRows.line(named(header)) + "\n") }
     }
 
+    deinit { Glibc.close(descriptor) }
+
     private func named(_ header: [String]) -> [String] {
         header.contains(JSONLinesReader.errorMember) ? header : header + [JSONLinesReader.errorMember]
     }

@@ -7,17 +7,30 @@ import Runtime
 import Supervision
 import WireJSON
 
+/// Whom an import gives its lists.
+protocol ImportSender: AnyObject {
+    /// - Parameter subject: the second half of the Kafka key.
+    func send(_ data: JSONValue, of type: String, _ id: CommandID, subject: String) throws
+    /// Hears what has come, waiting a little for something.
+    func listen() throws
+    /// - Returns: the answer, which is told once; `nil` while there is none.
+    /// - Throws: when there will be none, as it seems.
+    func answer(to id: CommandID) throws -> ReceivedReply?
+}
+
 /// Sends lists and hears what became of them. A list is sent again, which never does it twice, until it is answered: brokers
 /// and services may be away for a while.
-final class ImportPost {
-    struct Sent {
-        var id: CommandID
-        fileprivate var question: ReplyTail.Question
-        fileprivate var record: Record
-        fileprivate var token: Int?
-        fileprivate var first: ContinuousClock.Instant
-        fileprivate var last: ContinuousClock.Instant
+final class ImportPost: ImportSender {
+    private struct Sent {
+        var question: ReplyTail.Question
+        var record: Record
+        var token: Int?
+        var first: ContinuousClock.Instant
+        var last: ContinuousClock.Instant
     }
+
+    /// What is not answered.
+    private var waiting: [CommandID: Sent] = [:]
 
     private let app: AppID
     private let isDryRun: Bool
@@ -67,8 +80,7 @@ final class ImportPost {
 
     func close() { admin.close(timeout: .seconds(1)) }
 
-    /// - Parameter subject: the second half of the Kafka key.
-    func send(_ data: JSONValue, of type: String, _ id: CommandID, subject: String) throws -> Sent {
+    func send(_ data: JSONValue, of type: String, _ id: CommandID, subject: String) throws {
         let key = partitionKey(app: app, subject: subject)
         var attributes = EventAttributes(id: id.text, source: Self.source, type: type, appID: app.text)
         attributes.time = Timestamp.now.rfc3339
@@ -80,37 +92,38 @@ final class ImportPost {
         let question = ReplyTail.Question(
             commandID: id, digest: CommandDigest.text(type: type, data: data), isDryRun: isDryRun)
         answers.expect(question)
-        return Sent(
-            id: id, question: question, record: record, token: try records.send(record), first: .now, last: .now)
+        waiting[id] = Sent(
+            question: question, record: record, token: try records.send(record), first: .now, last: .now)
     }
 
     private static let source = "identitybus-cli"
 
-    /// Hears what has come, waiting a little for something.
     func listen() throws {
         records.poll()
         try answers.poll(.milliseconds(20))
     }
 
-    /// - Returns: the answer, which is told once; `nil` while there is none.
-    /// - Throws: when there will be none, as it seems.
-    func answer(to sent: inout Sent) throws -> ReceivedReply? {
+    func answer(to id: CommandID) throws -> ReceivedReply? {
+        guard var sent = waiting[id] else { return nil }
         if let reply = answers.answer(sent.question) {
             answers.forget(sent.question)
+            waiting[id] = nil
             return reply
         }
         if let token = sent.token, case .failure(let error)? = records.outcome(token) {
             sent.token = nil
+            waiting[id] = sent
             guard (error as? Problem)?.status == .away else { throw error }
         }
         guard .now - sent.first < patience else {
             throw Problem(
-                .unanswered, "no answer within \(Int(patience.inSeconds)) s to the list \(sent.id).",
+                .unanswered, "no answer within \(Int(patience.inSeconds)) s to the list \(id).",
                 "Do the services run? identitybus doctor")
         }
         if .now - sent.last > Self.pause {
             sent.last = .now
             sent.token = try records.send(sent.record)
+            waiting[id] = sent
         }
         return nil
     }

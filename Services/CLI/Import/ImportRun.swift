@@ -15,7 +15,6 @@ final class ImportRun {
     static let window = 6
     /// What was sent is waited for when somebody stops it.
     private static let farewell: Duration = .seconds(5)
-    private static let stateEvery: Duration = .milliseconds(250)
 
     struct Options {
         /// Profiles come before users (S158).
@@ -23,12 +22,15 @@ final class ImportRun {
         var events: Bool
         /// The file of `--resume`.
         var resume: String?
+        /// How often it is written.
+        var stateEvery: Duration = .milliseconds(250)
     }
 
     private struct List {
         var items: [ImportItem]
         var kind: ImportItem.Kind?
-        var sent: ImportPost.Sent?
+        /// Of its command.
+        var id: CommandID?
         /// One for each item that was sent.
         var results: [ImportResult.Element]?
     }
@@ -36,7 +38,7 @@ final class ImportRun {
     private(set) var state: ImportState
     private let options: Options
     private var reader: any ImportReader
-    private let post: ImportPost
+    private let post: any ImportSender
     private let errors: ImportErrors?
     private var progress: ImportProgress
     private var lists: [List] = []
@@ -50,7 +52,7 @@ final class ImportRun {
     private var shown = 0
 
     init(
-        _ state: ImportState, _ options: Options, _ reader: any ImportReader, _ post: ImportPost,
+        _ state: ImportState, _ options: Options, _ reader: any ImportReader, _ post: any ImportSender,
         _ errors: ImportErrors?, total: Int?
     ) {
         self.state = state
@@ -146,8 +148,8 @@ final class ImportRun {
         if !options.events { members.append(("events", false)) }
         let type = kind == .users ? ImportUsers.type : ImportProfiles.type
         let id = state.commandID(at: first.start)
-        list.sent = try post.send(
-            .object(JSONObject(members)), of: type, id, subject: Self.subject(elements, kind))
+        try post.send(.object(JSONObject(members)), of: type, id, subject: Self.subject(elements, kind))
+        list.id = id
         return list
     }
 
@@ -163,10 +165,8 @@ final class ImportRun {
 
     private func hear() throws {
         for place in lists.indices where lists[place].results == nil {
-            guard var sent = lists[place].sent else { continue }
-            let reply = try post.answer(to: &sent)
-            lists[place].sent = sent
-            if let reply { lists[place].results = try results(reply, of: lists[place]) }
+            guard let id = lists[place].id, let reply = try post.answer(to: id) else { continue }
+            lists[place].results = try results(reply, of: lists[place])
         }
         while let list = lists.first, let results = list.results {
             lists.removeFirst()
@@ -236,7 +236,7 @@ final class ImportRun {
 
     private func save(always: Bool) throws {
         guard let path = options.resume else { return }
-        guard always || written.map({ .now - $0 > Self.stateEvery }) ?? true else { return }
+        guard always || written.map({ .now - $0 > options.stateEvery }) ?? true else { return }
         written = .now
         if let digest { state.digest = digest.finalize().hex }
         try state.write(path)
