@@ -374,6 +374,22 @@ import WireJSON
         #expect(loud.told(Linked.self).map(\.activeInstallId) == ["i2", "i2"])
     }
 
+    /// L69: nobody is on more installs than support could repair, also not by several lists.
+    @Test func nobodyIsOnTooManyInstalls() {
+        let most = LinkDecider.mostRepaired
+        func anna(_ numbers: Range<Int>) -> ImportedUser {
+            ImportedUser(
+                userId: Self.anna, externalId: "anna", installs: numbers.map { Self.on(InstallID("i\($0)")) })
+        }
+        let desk = Desk()
+        #expect(desk.bring(anna(0..<most + 1))?.reason == .limitExceeded)
+        #expect(desk.bring(anna(0..<most))?.outcome == .created)
+        #expect(desk.bring(anna(most..<most + 1), upsert: true)?.reason == .limitExceeded)
+        let other = Desk()
+        other.bring(anna(1..<most))
+        #expect(other.bring(anna(0..<1), upsert: true)?.outcome == .changed)
+    }
+
     /// L158: two lists of the same people meet in a row, whatever the second finds of them.
     @Test func twoListsMeet() throws {
         let desk = Desk()
