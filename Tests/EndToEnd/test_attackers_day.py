@@ -285,7 +285,7 @@ SCOPES: dict[str, str | None] = {
 
 def types() -> set[str]:
     text = "".join(path.read_text() for path in (REPOSITORY / "Shared" / "Contracts" / "Messages").glob("*.swift"))
-    command = r'struct \w+: (?:CommandMessage|SyncRequestMessage|CommandByHand|RepairCommand|PersonQuery|ImportCommand)\b.*?static let type = "identity\.(.+?)\.v1"'
+    command = r'struct \w+: (?:CommandMessage|SyncRequestMessage|CommandByHand|RepairCommand|PersonQuery|ImportCommand|RequestCommand)\b.*?static let type = "identity\.(.+?)\.v1"'
     return set(re.findall(command, text, re.S))
 
 

@@ -103,18 +103,25 @@ public struct FileRequest: CommandMessage {
     }
 }
 
+/// A command about one request.
+public protocol RequestCommand: CommandMessage {
+    var requestId: SubjectRequestID { get }
+}
+
+extension RequestCommand {
+    public var partitionSubject: String { requestId.text }
+
+    public func validate() throws(Rejection) { try Validation.requestID(requestId) }
+}
+
 /// How far a request is. Result: ``SubjectRequestResult``.
-public struct GetRequest: CommandMessage {
+public struct GetRequest: RequestCommand {
     public static let type = "identity.sync.get-request.v1"
     public static let scope = Scope.userDelete
     public static let orScope: Scope? = .support
     public var requestId: SubjectRequestID
 
     public init(requestId: SubjectRequestID) { self.requestId = requestId }
-
-    public var partitionSubject: String { requestId.text }
-
-    public func validate() throws(Rejection) { try Validation.requestID(requestId) }
 }
 
 /// The requests of a group, the latest first. Result: ``SubjectRequestsResult``.
@@ -132,36 +139,28 @@ public struct GetRequests: CommandMessage {
 }
 
 /// The request is not to be carried out. Result: ``SubjectRequestResult``.
-public struct CancelRequest: CommandMessage {
+public struct CancelRequest: RequestCommand {
     public static let type = "identity.sync.cancel-request.v1"
     public static let scope = Scope.userDelete
     public static let orScope: Scope? = .support
     public var requestId: SubjectRequestID
 
     public init(requestId: SubjectRequestID) { self.requestId = requestId }
-
-    public var partitionSubject: String { requestId.text }
-
-    public func validate() throws(Rejection) { try Validation.requestID(requestId) }
 }
 
 /// What the sync service holds of the person who asked for it. Result: ``RequestResultsResult``.
-public struct GetRequestResults: PersonQuery {
+public struct GetRequestResults: PersonQuery, RequestCommand {
     public static let type = "identity.sync.get-request-results.v1"
     public static let scope = Scope.support
     public var requestId: SubjectRequestID
 
     public init(requestId: SubjectRequestID) { self.requestId = requestId }
 
-    public var partitionSubject: String { requestId.text }
-
     public var subject: (kind: String, name: String) { ("requestId", requestId.text) }
-
-    public func validate() throws(Rejection) { try Validation.requestID(requestId) }
 }
 
 /// The sync service to itself: it is time to go on with a request.
-public struct ProcessRequest: CommandMessage {
+public struct ProcessRequest: RequestCommand {
     public static let type = "identity.sync.process-request.v1"
     public static let scope = Scope.internal
     public var requestId: SubjectRequestID
@@ -172,10 +171,6 @@ public struct ProcessRequest: CommandMessage {
         self.requestId = requestId
         self.startsAt = startsAt
     }
-
-    public var partitionSubject: String { requestId.text }
-
-    public func validate() throws(Rejection) { try Validation.requestID(requestId) }
 }
 
 extension Validation {
