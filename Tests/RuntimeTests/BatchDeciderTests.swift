@@ -158,6 +158,27 @@ import WireJSON
         #expect(notes.map(\.data) == (isNoted ? [DecisionsNoted(refused: [noted(record)])] : []))
     }
 
+    /// The next replay goes by what was told before this one, whose apps file was another, perhaps.
+    @Test(arguments: [(Int64?.none, false, 0), (1000, false, 1), (1000, true, 0)])
+    func whatAReplayRefusesItselfIsNoted(_ pastEnd: Int64?, _ wasRefused: Bool, _ count: Int) throws {
+        let record = try put("refuse", id: "c1", offset: 0)
+        let key = CommandKey(app: "demo", source: "test", id: "c1")
+        // What was decided told an event, and in its reply perhaps that it was refused.
+        let told = (0..<2).map {
+            DecisionTimes.Row(
+                message: DerivedID.message(of: key, index: $0), decidedAt: 400,
+                rejection: wasRefused && $0 == 1 ? "INVALID_STATE: No." : nil)
+        }
+        try store.database.transaction { try DecisionTimes.keep(told, in: $0) }
+        let entry = try decide([record], pastEnd: pastEnd.map { Timestamp(milliseconds: $0) })[0]
+        #expect(entry.outcome == .rejected)
+        let reply = try #require(entry.told.last { $0.role == .reply })
+        let id = try EnvelopeReader.read(value: reply.value, headers: reply.headers).attributes.id
+        let notes = try entry.notes()
+        #expect(notes.map(\.data) == Array(repeating: DecisionsNoted(refusedInReplay: [id]), count: count))
+        #expect(notes.allSatisfy { $0.attributes.id == noted(record) })
+    }
+
     /// Whatever for. What a replay refuses by the apps file of now, the next one may allow again.
     @Test(arguments: [(Int64?.none, 1), (1000, 0)])
     func whatIsRefusedWhenItIsReadIsNoted(_ pastEnd: Int64?, _ count: Int) throws {

@@ -136,6 +136,26 @@ import WireJSON
         #expect(try kept == [[.text("r1"), .integer(7), rejection]])
     }
 
+    /// A replay had another apps file: its refusals are its own. Whoever was refused before it stays so.
+    @Test func whatAReplayRefusedItselfIsNotKept() throws {
+        defer { broker.close() }
+        var noted = Fixture.attributes(DecisionsNoted.type, id: "n1")
+        noted.time = Timestamp(milliseconds: 7).rfc3339
+        try send(noted, ["decisions": [], "refusedInReplay": ["r2"]], to: Self.topic)
+        for id in ["r1", "r2"] {
+            var reply = Fixture.attributes(ReceivedReply.type, id: id)
+            reply.time = Timestamp(milliseconds: 7).rfc3339
+            let data: JSONValue = [
+                "commandId": "c9", "commandDigest": "d", "status": "rejected", "reason": "EXTERNAL_ID_TAKEN",
+                "message": "It is.",
+            ]
+            try send(reply, data, to: Self.replies[0])
+        }
+        try prepare()
+        let rejection = SQLValue.text("EXTERNAL_ID_TAKEN: It is.")
+        #expect(try kept == [[.text("r1"), .integer(7), rejection], [.text("r2"), .integer(7), .null]])
+    }
+
     /// A reply names the user at a later time than the one who erased her.
     @Test func anErasureIsNoEarlierThanWhoeverStillSawThePerson() throws {
         defer { broker.close() }

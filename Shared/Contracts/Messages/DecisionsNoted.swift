@@ -12,15 +12,21 @@ public struct DecisionsNoted: EventMessage, Hashable {
     public var repeated: [String]?
     /// The records that were refused: without taking an id, by a reply that may reach nobody, or as they repeated a refusal.
     public var refused: [String]?
+    /// Replies by which a replay refused what nothing of the past tells to have been refused. The next one does not go by
+    /// them: the apps file of this one was another, perhaps.
+    public var refusedInReplay: [String]?
 
-    public init(decisions: [String] = [], repeated: [String]? = nil, refused: [String]? = nil) {
+    public init(
+        decisions: [String] = [], repeated: [String]? = nil, refused: [String]? = nil, refusedInReplay: [String]? = nil
+    ) {
         self.decisions = decisions
         self.repeated = repeated
         self.refused = refused
+        self.refusedInReplay = refusedInReplay
     }
 
-    public var subject: String { last ?? "" }
+    public var subject: String { last ?? refusedInReplay?.last ?? "" }
 
-    /// The last one of the first list that has any.
+    /// The last one of the first list that has any, but for replies, which have messages of their own.
     public var last: String? { decisions.last ?? repeated?.last ?? refused?.last }
 }

@@ -271,7 +271,7 @@ struct BatchDecider<Service: CommandService> {
     }
 
     /// Notes a decision that no message of its own tells of: the first one is no event and no reply. And a refusal that nobody
-    /// takes, perhaps: an event tells when it was, and not that it was one.
+    /// takes, perhaps: an event tells when it was, and not that it was one. And a refusal that is a replay's own.
     private func note(
         _ decision: Decided, of command: Command, _ entry: Entry, _ answer: OutboxRecord?, in silence: inout Silence,
         _ now: Timestamp
@@ -282,6 +282,10 @@ struct BatchDecider<Service: CommandService> {
             }
         } else if let answer, answer.mayBeGivenUp, decision.outcome.isRefusal, decision.changes.isEmpty {
             silence.add(.init(command), entry, at: time(of: command, now)) { $0.refuse(noted(command.record)) }
+        }
+        if answer != nil, pastTimes.refusesAnew(command, decision.outcome) {
+            let reply = DerivedID.message(of: command.key, index: entry.messages.count - 1)
+            silence.add(.init(command), entry, at: time(of: command, now)) { $0.refuseInReplay(reply) }
         }
     }
 
@@ -309,7 +313,8 @@ struct BatchDecider<Service: CommandService> {
     /// Tells of what no message of its own tells of: with the messages of the last one, whose reply stays the last of them.
     private func note(_ silence: inout Silence) throws {
         for note in silence.take() {
-            let message = try writer.note(note, incarnation: incarnation(of: note.subject.record))
+            let record = note.subject.record
+            let message = try writer.note(note, of: noted(record), incarnation: incarnation(of: record))
             note.entry.messages.insert(message, at: 0)
         }
     }

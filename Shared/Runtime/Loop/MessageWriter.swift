@@ -90,11 +90,11 @@ struct MessageWriter {
         return try write(event)
     }
 
-    /// A note for a replay, which has the place of the last record that it tells of.
-    func note(_ note: Silence.Note, incarnation: Int64) throws -> OutboxRecord {
+    /// A note for a replay, which has the place of the last record that it tells of; `record` is that one's id in notes.
+    func note(_ note: Silence.Note, of record: String, incarnation: Int64) throws -> OutboxRecord {
         // No one command is its cause.
         var attributes = EventAttributes(
-            id: note.told.last ?? "", source: source, type: DecisionsNoted.type, appID: note.subject.app.text)
+            id: note.told.last ?? record, source: source, type: DecisionsNoted.type, appID: note.subject.app.text)
         attributes.time = text(note.decidedAt)
         attributes.dataContentType = "application/json"
         attributes.subject = note.told.subject

@@ -115,7 +115,10 @@ struct PastDecisions {
                 guard record.topicPartition.topic == configuration.topics.events(service),
                     let note = try? Self.note(in: message)
                 else { continue }
-                rows += (note.decisions + (note.repeated ?? [])).map { DecisionTimes.Row(message: $0, decidedAt: time) }
+                // A reply that is kept as none that refuses stays so: the replies are read later.
+                rows += (note.decisions + (note.repeated ?? []) + (note.refusedInReplay ?? [])).map {
+                    DecisionTimes.Row(message: $0, decidedAt: time)
+                }
                 rows += (note.refused ?? []).map { DecisionTimes.Row(message: $0, decidedAt: time, rejection: "") }
             } else {
                 let id = message.attributes.id

@@ -207,6 +207,12 @@ struct PastTimes {
         return decision(of: command)?.rejection.map(Self.rejection)
     }
 
+    /// Whether a replay refuses what nothing tells to have been refused: by the apps file of now, perhaps.
+    func refusesAnew(_ command: AcceptedCommand<some Sendable>, _ outcome: Outcome) -> Bool {
+        guard case .rejected = outcome, command.keyOnce != nil, isPast(command.record) else { return false }
+        return decision(of: command)?.rejection == nil
+    }
+
     /// - Parameter text: `Rejection.description`.
     static func rejection(_ text: String) -> Rejection {
         let reason = text.prefix { $0 != ":" }

@@ -66,4 +66,6 @@ extension DecisionsNoted {
     mutating func `repeat`(_ record: String) { repeated = (repeated ?? []) + [record] }
 
     mutating func refuse(_ record: String) { refused = (refused ?? []) + [record] }
+
+    mutating func refuseInReplay(_ reply: String) { refusedInReplay = (refusedInReplay ?? []) + [reply] }
 }
