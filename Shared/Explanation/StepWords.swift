@@ -61,7 +61,11 @@ package struct StepWords {
     private static func found(_ fact: Fact) -> String? {
         guard let mpid = fact.result?["mpid"]?.stringValue, let matched = fact.result?["matchedIdentities"]?.objectValue
         else { return nil }
-        let values = matched.members.map { "\($0.name) \($0.value.stringValue ?? "?")" }
+        // The answer names what the profile has by now, of what was named: what this very decision gave it found nobody.
+        let given = fact.events.filter { MessageWords.short($0.type) == "sync.identities-changed" }
+            .flatMap { $0.data["added"]?.arrayValue ?? [] }.compactMap { $0["type"]?.stringValue }
+        let values = matched.members.filter { !given.contains($0.name) }
+            .map { "\($0.name) \($0.value.stringValue ?? "?")" }
         if values.isEmpty { return fact.events.isEmpty ? "profile \(mpid)" : nil }
         return "profile \(mpid) was found by \(values.joined(separator: ", "))"
     }

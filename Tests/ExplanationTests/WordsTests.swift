@@ -185,6 +185,14 @@ import WireJSON
         var login = fact("identity.sync.login.v1", "succeeded")
         login.result = ["mpid": "7", "matchedIdentities": ["email": "a@a.io", "customerid": "ada"]]
         #expect(StepWords.lines(login).last == "    profile 7 was found by email a@a.io, customerid ada")
+        // The e-mail was new to the profile: it found nobody.
+        login.events = [
+            Fact.Told(
+                type: "identity.sync.identities-changed.v1",
+                data: ["mpid": "7", "added": [["type": "email", "value": "a@a.io"]], "removed": []])
+        ]
+        #expect(StepWords.lines(login).contains("    profile 7 was found by customerid ada"))
+        login.events = []
         login.result = ["mpid": "7", "matchedIdentities": [:]]
         #expect(StepWords.lines(login) == ["2026-11-21 09:04:04  login: done, nothing changed", "    profile 7"])
     }
