@@ -230,8 +230,12 @@ def test_a_dry_run_does_nothing(importing: Import) -> None:
     anna = user(fresh("anna"), fresh("install"))
     person = profile({"email": f"{fresh('a')}@mail"}, fresh("device"))
     path = importing.file("dry.jsonl", [person, anna])
-    for _ in range(2):
+    reads = {name: len(importing.services[name].lines('"person.read"', '"demo-import"')) for name in ("link", "sync")}
+    for count in (1, 2):
         assert importing.counts(path, "--dry-run") == {"users": tally(1), "profiles": tally(1)}
+        # Whether somebody is known was told, and to whom stands in the log.
+        for name, before in reads.items():
+            assert len(importing.services[name].lines('"person.read"', '"demo-import"')) == before + count
     assert get_user(importing, userId=anna["userId"])["reason"] == "USER_NOT_FOUND"
     assert importing.counts(path) == {"users": tally(1), "profiles": tally(1)}
 

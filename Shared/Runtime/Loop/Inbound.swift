@@ -266,14 +266,15 @@ struct InboundReader<Service: CommandService> {
     ) -> AcceptedCommand<Command> {
         let body = body(event, input)
         let isByHand = event.attributes.isDryRun || event.attributes.authID != nil
-        let isOfAPerson = input.isQuestion || isByHand && !ImportList.types.contains(input.type)
-        let ask = isOfAPerson && (try? body.get()) != nil ? input.isAbout : nil
+        let ask = (input.isQuestion || isByHand) && (try? body.get()) != nil ? input.isAbout : nil
+        // Of many people, whom the command names; to read it once more would cost as much as the first time.
+        let list = ImportList.types.contains(input.type) ? PersonAsked(kind: "list", name: event.attributes.id) : nil
         return AcceptedCommand(
             record: record, attributes: event.attributes,
             digest: CommandDigest.bytes(type: event.attributes.type, data: event.data), app: app, principal: principal,
             source: source, answers: answers(event), triedFor: triedFor(event),
             isTooOldToTell: isTooOldToTell, body: body,
-            isAbout: ask?(event.data), isQuestion: input.isQuestion)
+            isAbout: list ?? ask?(event.data), isQuestion: input.isQuestion)
     }
 
     /// The forward that is settled by this message: by a reply that is the last one.
