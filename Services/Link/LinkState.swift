@@ -249,8 +249,8 @@ public struct LinkStore {
                 """,
                 """
                 CREATE TABLE holds (
-                  app TEXT NOT NULL, external_key BYTEA NOT NULL, user_id TEXT NOT NULL, until BIGINT NOT NULL,
-                  PRIMARY KEY (app, external_key))
+                  app TEXT NOT NULL, external_key BYTEA NOT NULL, user_id TEXT NOT NULL, since BIGINT NOT NULL,
+                  until BIGINT NOT NULL, PRIMARY KEY (app, external_key))
                 """,
                 "CREATE INDEX holds_of_user ON holds (user_id)",
                 // `record` is the whole erasure; the other columns are what it is looked up by.
@@ -371,12 +371,13 @@ extension SQLColumns {
 
 extension Hold: SQLKeyedRecord {
     public static let table = SQLTable<Hold>("holds")
-    public static var blank: Hold { Hold(app: "", externalID: "", userID: "", until: 0) }
+    public static var blank: Hold { Hold(app: "", externalID: "", userID: "", since: 0, until: 0) }
 
     public mutating func columns(_ columns: SQLColumns) throws(StorageError) {
         try columns.column("app", &key.app, .key)
         try columns.column("external_key", &key.id, .key)
         try columns.column("user_id", &userID)
+        try columns.column("since", &since)
         try columns.column("until", &until)
     }
 }

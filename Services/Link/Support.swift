@@ -85,7 +85,7 @@ extension LinkDecider {
         }
         guard person.externalID != new else { return Decision(.succeeded(result(person))) }
         let hold = hold(on: new)
-        try checkFree(new, hold, for: person)
+        try checkFree(new, command.endHold == true ? hold.flatMap(lasting) : hold, for: person)
         var renamed = person
         let moment = renamed.setExternalID(new, at: context.moment)
         renamed.barred.removeAll { $0 == TextDigest(of: new.text) }
@@ -95,8 +95,12 @@ extension LinkDecider {
             linkedAt: moment, author: command.author, reason: command.reason)
         var decision = changed(renamed, person.externalID == nil ? .relinked : nil, command, [event]) { $0.turn = nil }
         if let old = person.externalID, app.linking.hold > 0 {
-            let until = context.now.milliseconds + app.linking.hold
-            decision.changes.append(.hold(Hold(app: app.id, externalID: old, userID: person.userID, until: until)))
+            let now = context.now.milliseconds
+            decision.changes.append(
+                .hold(
+                    Hold(
+                        app: app.id, externalID: old, userID: person.userID, since: now, until: now + app.linking.hold))
+            )
         }
         if hold != nil { decision.changes.append(.released(Hold.key(app.id, new))) }
         return decision
@@ -119,6 +123,12 @@ extension LinkDecider {
     /// What keeps all but who had the external id from it.
     private func hold(on externalID: ExternalID) -> Hold? {
         state.hold(app.id, externalID).flatMap { $0.isOver(context.now) ? nil : $0 }
+    }
+
+    /// L68: one that support ends is still there in its first minute.
+    private func lasting(_ hold: Hold) -> Hold? {
+        let end = hold.since + Hold.least
+        return end <= context.now.milliseconds ? nil : Hold(hold, until: end)
     }
 
     /// L68. Whoever helps people is told until when another try is in vain.
@@ -267,11 +277,21 @@ public struct Hold: Sendable, Hashable {
     public var key: Key
     var userID: UserID
     /// In milliseconds since 1970.
+    var since: Int64
     var until: Int64
 
-    init(app: AppID, externalID: ExternalID, userID: UserID, until: Int64) {
+    /// So long no hold ends, in milliseconds: the services hear meanwhile that the external id was changed.
+    static let least: Int64 = 60_000
+
+    init(app: AppID, externalID: ExternalID, userID: UserID, since: Int64, until: Int64) {
         key = Self.key(app, externalID)
         self.userID = userID
+        self.since = since
+        self.until = until
+    }
+
+    init(_ hold: Hold, until: Int64) {
+        self = hold
         self.until = until
     }
 

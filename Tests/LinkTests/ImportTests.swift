@@ -101,7 +101,7 @@ import WireJSON
                 Fixture.person("000000000000000000000002", "zoe", app: "other"),
                 Fixture.person("00000000000000000000000f"),
             ],
-            holds: [Hold(app: "demo", externalID: "held", userID: anna, until: .max)])
+            holds: [Hold(app: "demo", externalID: "held", userID: anna, since: 0, until: .max)])
         return desk
     }
 

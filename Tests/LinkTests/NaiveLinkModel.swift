@@ -45,9 +45,10 @@ struct NaiveLinkModel {
         var at: Int64
     }
 
-    /// Whose an external id was, and until when it names nobody.
+    /// Whose an external id was, and from when until when it names nobody.
     struct HoldRow: Hashable {
         var user: UserID
+        var begun: Int64
         var until: Int64
     }
 

@@ -152,7 +152,9 @@ extension NaiveLinkModel {
                 return (.rejected(.externalIDChanged), [])
             }
             if old == new { return (.user(card(user)), []) }
-            let isOthers = isHeld(new) && holds[app]?[new]?.user != user
+            // Support may free it, when others had a minute to hear.
+            let isFreed = command.endHold == true && (holds[app]?[new]?.begun ?? 0) + 60_000 <= now
+            let isOthers = isHeld(new) && holds[app]?[new]?.user != user && !isFreed
             if owner(of: new, app) != nil || isOthers { return (.rejected(.externalIDTaken), []) }
             name(user, new)
             persons[user]?.barred.remove(TextDigest(of: new.text))
@@ -166,7 +168,7 @@ extension NaiveLinkModel {
                 linkedAt: Timestamp(milliseconds: persons[user]?.named ?? -1), author: command.author,
                 reason: command.reason)
             if isHeld(new) { holds[app]?[new] = nil }
-            if let old { holds[app, default: [:]][old] = HoldRow(user: user, until: now + holdFor) }
+            if let old { holds[app, default: [:]][old] = HoldRow(user: user, begun: now, until: now + holdFor) }
             let mine = old == nil ? installs.filter { $0.value.user == user }.keys.sorted() : []
             let news = mine.map { stir($0, .relinked, command) }
             return (.user(card(user)), [event] + news)

@@ -27,8 +27,10 @@ struct RandomCommands: RandomSource {
         leaving = SplitMix64(seed: seed ^ 0x5A5A)
     }
 
-    /// In milliseconds: some ten commands.
-    static let hold: Int64 = 20_000
+    /// Between two commands, and for how long an external id is held that was changed, in milliseconds: support may end that
+    /// from the ninth command on.
+    static let step: Int64 = 7000
+    static let hold: Int64 = 120_000
     static let apps =
         Array(repeating: AppSettings(id: Fixture.app.id, linking: .init(hold: hold)), count: 18)
         + [AppSettings(id: Fixture.otherApp.id, linking: .init(hold: hold)), Fixture.unlinkedApp]
@@ -63,12 +65,12 @@ struct RandomCommands: RandomSource {
         let isOld = Int.random(in: 0..<4, using: &random) == 0 && !command.erases
         let number = isOld ? Int.random(in: 1...count, using: &random) : count
         // Some come late.
-        let lag = Int64(pick([0, 0, 1, 4, 6, 20, 60]))
-        let moment = Moment(milliseconds: (Int64(count) * 2 - lag) * 1000)
+        let lag = Int64(pick([0, 0, 1, 4, 6, 20, 60, 210])) * 1000
+        let now = Int64(count) * Self.step
         let step = Step(
             command: command,
             context: Fixture.context(
-                app, id: CommandID("c\(number)"), moment: moment, now: Int64(count) * 2000))
+                app, id: CommandID("c\(number)"), moment: Moment(milliseconds: now - lag), now: now))
         // By its external id it would name somebody else by now.
         if command.erases, command.externalID == nil { erasures.append(step) }
         return step
@@ -106,7 +108,8 @@ struct RandomCommands: RandomSource {
                     userId: byUser ? users.randomElement(using: &random) ?? "nobody" : nil,
                     externalId: byExternalID ? externalID : nil,
                     // Some were erased there while a person of that name was made here.
-                    erasedAt: pick([nil, Timestamp(milliseconds: Int64(count) * 2 - pick([0, 20, 60]) * 1000)])))
+                    erasedAt: pick([nil, Timestamp(milliseconds: Int64(count) * Self.step - pick([0, 20, 60]) * 1000)]))
+            )
         case 60..<69:
             // The newest are the likeliest: most of the others are answered.
             let forward = forwards.suffix(4).randomElement(using: &random) ?? "unknown"
@@ -142,14 +145,14 @@ struct RandomCommands: RandomSource {
             return .restricted(
                 UserRestrictionChanged(
                     userId: user, mpid: pick([.max, MPID(7) ?? .max]), isRestricted: chance(60),
-                    changedAt: Timestamp(milliseconds: Int64(count) * 2000 - pick([0, 0, 0, 20_000]))))
+                    changedAt: Timestamp(milliseconds: Int64(count) * Self.step - pick([0, 0, 0, 20_000]))))
         default:
             let new = pick(Self.externalIDs)
             let byUser = Bool.random(using: &random)
             return .changeExternalID(
                 ChangeExternalID(
                     userId: byUser ? user : nil, externalId: byUser ? nil : externalID, newExternalId: new,
-                    author: "a", reason: "typo"))
+                    endHold: chance(30) ? true : nil, author: "a", reason: "typo"))
         }
     }
 
@@ -171,7 +174,7 @@ struct RandomCommands: RandomSource {
             if may(3) { numbers.insert(1) }
             var user = ImportedUser(userId: one(ids) ?? "none", externalId: may(70) ? one(Self.externalIDs) : nil)
             if may(20) {
-                user.createdAt = Timestamp(milliseconds: Int64(count) * 2000 + (may(20) ? 4_000_000 : -4_000_000))
+                user.createdAt = Timestamp(milliseconds: Int64(count) * Self.step + (may(20) ? 4_000_000 : -4_000_000))
             }
             user.installs = numbers.sorted().map { number in
                 ImportedUser.Install(

@@ -15,55 +15,6 @@ import WireJSON
     private static let day: Int64 = 86_400_000
     private static let anna = Fixture.userID
 
-    /// A link service to which one command comes after the other.
-    private final class Desk {
-        var state = LinkState()
-        var count = 0
-        /// In milliseconds.
-        var now: Int64 = 0
-        var told: [AnyHashable] = []
-        var message: String?
-        var sent: [any CommandMessage] = []
-
-        @discardableResult func run(_ command: LinkCommand, late: Int64 = 0, in app: AppSettings = Fixture.app)
-            -> Answer
-        {
-            count += 1
-            now += 1000
-            let context = Fixture.context(
-                app, id: CommandID("c\(count)"), moment: Moment(milliseconds: now - late), now: now)
-            let decision = Fixture.decide(command, state, context)
-            state = state.after(decision)
-            told = decision.told
-            if case .rejected(let rejection) = decision.outcome { message = rejection.message }
-            sent = decision.forwards.map(\.command)
-            return decision.answer
-        }
-
-        func link(_ install: InstallID, _ externalID: ExternalID, _ kind: Device.Kind = .phone) -> UserID? {
-            run(
-                .registerInstall(
-                    RegisterInstall(installId: install, device: Fixture.device(kind), user: .none)))
-            guard case .link(let result) = run(Fixture.request(install, externalID)) else { return nil }
-            return result.userId
-        }
-
-        func change(_ user: UserID, to externalID: ExternalID) -> Answer {
-            run(
-                .changeExternalID(
-                    ChangeExternalID(userId: user, newExternalId: externalID, author: "kim", reason: "typo")))
-        }
-
-        func unlink(_ user: UserID) -> Answer {
-            run(.unlink(UnlinkUser(userId: user, author: "kim", reason: "wrong person")))
-        }
-
-        func read(_ query: GetLinkedUser, in app: AppSettings = Fixture.app) -> LinkedUserResult? {
-            guard case .user(let result) = run(.getUser(query), in: app) else { return nil }
-            return result
-        }
-    }
-
     // MARK: Reading
 
     /// L65.
@@ -283,6 +234,39 @@ import WireJSON
             Issue.record("refused")
             return
         }
+    }
+
+    /// L68: support may end a hold, when every service had a minute to hear that the external id was changed.
+    @Test func aHoldThatIsEndedGivesTheExternalIDAway() throws {
+        let desk = Desk()
+        let (ute, uwe) = (try #require(desk.link("utes", "uwe")), try #require(desk.link("uwes", "ute")))
+        func give(_ user: UserID, _ externalID: ExternalID) -> Answer {
+            desk.run(
+                .changeExternalID(
+                    ChangeExternalID(
+                        userId: user, newExternalId: externalID, endHold: true, author: "kim", reason: "swapped")))
+        }
+        #expect(give(ute, "ute") == .rejected(.externalIDTaken))
+        _ = desk.change(ute, to: "nobody's")
+        let changed = desk.now
+        desk.now = changed + 58_999
+        #expect(give(uwe, "uwe") == .rejected(.externalIDTaken))
+        #expect(desk.message?.contains(Timestamp(milliseconds: changed + 60_000).rfc3339) == true)
+        #expect(desk.change(uwe, to: "uwe") == .rejected(.externalIDTaken))
+        guard case .user(let one) = give(uwe, "uwe") else {
+            Issue.record("refused")
+            return
+        }
+        #expect(one.userId == uwe && one.externalId == "uwe")
+        desk.now += 60_000
+        guard case .user(let other) = give(ute, "ute") else {
+            Issue.record("refused")
+            return
+        }
+        #expect(other.userId == ute && other.externalId == "ute")
+        // Neither is held for anybody any more.
+        #expect(desk.change(ute, to: "uwe") == .rejected(.externalIDTaken))
+        #expect(desk.link("utes", "ute") == ute && desk.link("uwes", "uwe") == uwe)
     }
 
     /// L76: a command that waited is not about who has the external id by now; one that names the user always is about it.

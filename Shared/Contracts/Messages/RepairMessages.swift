@@ -172,15 +172,19 @@ public struct ChangeExternalID: RepairCommand {
     public var userId: UserID?
     public var externalId: ExternalID?
     public var newExternalId: ExternalID
+    /// Where the new one is held for somebody who had it before, the hold ends.
+    public var endHold: Bool?
     public var author: String
     public var reason: String
 
     public init(
-        userId: UserID? = nil, externalId: ExternalID? = nil, newExternalId: ExternalID, author: String, reason: String
+        userId: UserID? = nil, externalId: ExternalID? = nil, newExternalId: ExternalID, endHold: Bool? = nil,
+        author: String, reason: String
     ) {
         self.userId = userId
         self.externalId = externalId
         self.newExternalId = newExternalId
+        self.endHold = endHold
         self.author = author
         self.reason = reason
     }
