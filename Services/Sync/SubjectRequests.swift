@@ -198,7 +198,7 @@ extension SyncDecider {
         row.status = .inProgress
         row.askAt = context.now.milliseconds + Self.soon
         decision.changes.append(.request(row))
-        decision.events.append(told(row))
+        decision.events += news(row, since: before)
         return decision
     }
 
@@ -237,12 +237,9 @@ extension SyncDecider {
         let isRunning = erasures(of: row).contains { !$0.isStuck }
         row.reason = isRunning ? nil : .serverError
         row.askAt = context.now.milliseconds + (isRunning ? Self.soon : Self.later)
-        guard var decision = try askingAgain(row) else {
-            let isNews = row.status != before.status
-            return Decision(.noted, changes: [.request(row)], events: isNews ? [told(row)] : [])
-        }
+        var decision = try askingAgain(row) ?? Decision(.noted)
         decision.changes.append(.request(row))
-        if row.reason != before.reason { decision.events.append(told(row)) }
+        decision.events += news(row, since: before)
         return decision
     }
 
@@ -278,11 +275,15 @@ extension SyncDecider {
             row.status = .inProgress
             row.askAt = context.now.milliseconds + Self.later
         }
-        let isNews = (row.status, row.reason) != (before.status, before.reason)
-        return Decision(.noted, changes: [.request(row)], events: isNews ? [told(row)] : [])
+        return Decision(.noted, changes: [.request(row)], events: news(row, since: before))
     }
 
     // MARK: Telling
+
+    /// S217.
+    private func news(_ row: SubjectRequestRow, since before: SubjectRequestRow) -> [any EventMessage] {
+        (row.status, row.reason) == (before.status, before.reason) ? [] : [told(row)]
+    }
 
     private func certificates(of row: SubjectRequestRow) -> [ErasureCertificate] {
         guard row.kind == .erasure else { return [] }
