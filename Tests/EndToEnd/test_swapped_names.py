@@ -34,9 +34,10 @@ def app(mode: str) -> dict[str, Any]:
 
 
 class Swapped:
-    """Ute and Uwe. Their app's backend has mixed them up: each is linked and logged in by the other's name."""
+    """Ute and Uwe. Their app's backend has mixed them up: each is linked, and logged in unless only the links are wrong, by
+    the other's name."""
 
-    def __init__(self, deployment: Deployment, clock: Clock, mode: str) -> None:
+    def __init__(self, deployment: Deployment, clock: Clock, mode: str, only_links: bool = False) -> None:
         self.deployment, self.bus, self.clock, self.app, self.mode = deployment, deployment.bus, clock, f"swap-{mode}", mode
         self.names = {"ute": fresh("uwe"), "uwe": fresh("ute")}
         self.devices = {name: fresh(f"{name}s-phone") for name in self.names}
@@ -47,6 +48,8 @@ class Swapped:
             self.done(c.register(install, app=self.app))
             self.users[name] = self.done(c.request(install, external_id, app=self.app))["userId"]
             wait_until_quiet(deployment, 60)
+        if only_links:
+            self.names = {"ute": self.names["uwe"], "uwe": self.names["ute"]}
         self.mpids = {name: self.logs_in(name) for name in self.names}
         wait_until_quiet(deployment, 60)
 
@@ -70,6 +73,12 @@ class Swapped:
         data = {"userId": self.users[name], "newExternalId": external_id, "endHold": True, "author": "kim", "reason": "swapped"}
         return self.bus.settle(
             Command("link.change-external-id", data, external_id, app=self.app, signer=f"{self.app}-desk"), 60)
+
+    def repair(self, kind: str, name: str, **data: str) -> None:
+        data = {"userId": self.users[name], "author": "kim", "reason": "swapped", **data}
+        self.done(Command(
+            f"link.{kind}", data, data.get("newExternalId", self.users[name]), app=self.app, signer=f"{self.app}-desk"))
+        wait_until_quiet(self.deployment, 60)
 
     def a_minute_later(self) -> None:
         wait_until_quiet(self.deployment, 60)
@@ -125,3 +134,21 @@ def test_each_gets_their_own_name_and_keeps_the_rest(at: tuple[Deployment, Clock
     assert erased["result"]["subject"] == {"userIds": [both.users["ute"]], "mpids": [both.mpids["ute"]]}, erased
     wait_until_quiet(deployment, 60)
     assert both.profile("uwe")["identities"]["customerid"] == [both.names["uwe"]]
+
+
+@pytest.mark.parametrize("mode", ["off", "enforce"])
+def test_where_only_the_links_are_wrong_each_gets_the_profile_of_their_name(
+        at: tuple[Deployment, Clock], mode: str) -> None:
+    """L72, S118, S119."""
+    both = Swapped(*at, mode, only_links=True)
+    before = {name: both.profile(name) for name in both.names}
+    assert before["ute"]["userId"] == both.users["uwe"] and before["uwe"]["userId"] == both.users["ute"]
+    for name in both.names:
+        both.repair("unlink-user", name)
+    for name, external_id in both.names.items():
+        both.repair("change-external-id", name, newExternalId=external_id)
+    for name, profile in before.items():
+        after = both.profile(name)
+        assert after["userId"] == both.users[name] and after["identities"] == profile["identities"]
+        assert [one["deviceId"] for one in after["devices"]] == [both.devices[name]]
+        assert both.logs_in(name) == both.mpids[name]
