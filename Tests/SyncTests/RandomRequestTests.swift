@@ -220,8 +220,9 @@ import Testing
             let certificate = judge.world.state.certificates[Profile.Key(app: "demo", id: mpid)]?.certificate
             #expect(certificate?.completedAt != nil, place)
         }
-        // Whom alone it meant is gone, by whatever.
-        if filed.request.mpid != nil || filed.request.named.count == 1, filed.first.count == 1 {
+        // Whom alone it meant is gone, by whatever. A device's identity means nobody who is known (S90).
+        let alone = filed.request.named.count == 1 && filed.request.named.allSatisfy { !$0.type.isDevice }
+        if filed.request.mpid != nil || alone, filed.first.count == 1 {
             #expect(filed.first.allSatisfy { judge.world.profile($0)?.isErased ?? true }, place)
         }
     }
