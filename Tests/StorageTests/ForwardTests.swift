@@ -48,6 +48,19 @@ import Testing
         #expect(try due(database, now: .max / 2).isEmpty)
     }
 
+    /// A replica's clock was 15 days ahead, then it was set right. A clock that is less than an hour ahead puts off.
+    @Test(arguments: SQLEngine.allCases)
+    func whatAClockPutOffThatWasAheadIsAskedAgain(_ engine: SQLEngine) throws {
+        let store = try TestStore(engine)
+        let database = try store.openMigrated()
+        let days: Int64 = 15 * 86_400_000
+        try database.transaction { try Forwards.save([forward("one"), forward("two", begunAt: 3_600_000)], in: $0) }
+        #expect(try due(database, now: days).map(\.id) == ["one", "two"])
+        #expect(try due(database, now: 6000).map(\.nextAsk) == [26_000, 26_000])
+        #expect(try due(database, now: 25_999).isEmpty)
+        #expect(try due(database, now: 26_000).map(\.asked) == [4, 4])
+    }
+
     @Test(arguments: SQLEngine.allCases)
     func theLongestOverdueComeFirst(_ engine: SQLEngine) throws {
         let store = try TestStore(engine)

@@ -135,6 +135,9 @@ public enum Forwards {
         return min(5000 << doublings, 600_000)
     }
 
+    /// How much later than now a turn may stand, in milliseconds: an hour beyond the longest pause, for clocks that differ.
+    private static let furthest: Int64 = 4_200_000
+
     /// Remembers forwards, in the transaction that decides on them. One that is known already stays as it is.
     public static func save(
         _ forwards: [UnansweredForward], in transaction: any SQLTransaction
@@ -150,7 +153,7 @@ public enum Forwards {
     }
 
     /// The forwards whose time has come, longest overdue first, at most `limit` of them, as they stand after they
-    /// will have been sent again: to be sent after the commit. One round trip.
+    /// will have been sent again: to be sent after the commit. Two round trips.
     ///
     /// A crash between the commit and the sending costs one pause.
     ///
@@ -160,6 +163,12 @@ public enum Forwards {
     ) throws(StorageError) -> [UnansweredForward] {
         var due = try UnansweredForward.table.find(
             "next_ask <= $1 ORDER BY next_ask LIMIT $2", [.integer(now), SQLValue(limit)], in: transaction)
+        if due.count < limit {
+            // Put off by a clock that was ahead: by ours, its turn would come in days.
+            due += try UnansweredForward.table.find(
+                "next_ask > $1 ORDER BY next_ask LIMIT $2",
+                [.integer(now + furthest), SQLValue(limit - due.count)], in: transaction)
+        }
         for index in due.indices {
             due[index].asked += 1
             due[index].nextAsk = now + pause(asked: due[index].asked)
