@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Crypto
 public import WireJSON
 
 /// A command with a list of people from another system. One of them never fails the others.
@@ -20,14 +19,16 @@ public protocol ImportedElement: Codable, Sendable, Hashable {
     var subject: String? { get }
     /// What is wrong with it whatever is known; `nil` when nothing is.
     var problem: String? { get }
+    /// Adds all that it says.
+    func add(to digest: inout ElementDigest)
 }
 
 extension ImportedElement {
     /// What it says, as a number: the same element again has the same.
     public var fingerprint: Int64 {
-        // Plain values always encode.
-        let bytes = (try? WireJSONEncoder().encode(self)) ?? []
-        return SHA256.hash(data: bytes).prefix(8).reduce(0) { $0 << 8 | Int64($1) }
+        var digest = ElementDigest()
+        add(to: &digest)
+        return digest.number
     }
 }
 

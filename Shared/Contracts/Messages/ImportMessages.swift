@@ -95,6 +95,18 @@ public struct ImportedUser: ImportedElement {
         return brought.first?.isActive == false ? "a user without an external id is active where it is" : nil
     }
 
+    public func add(to digest: inout ElementDigest) {
+        digest.add(userId.text)
+        digest.add(externalId?.text)
+        digest.add(createdAt)
+        digest.add(installs) { digest, install in
+            digest.add(install.installId.text)
+            digest.add(install.device)
+            digest.add(install.isActive)
+            digest.add(install.status?.rawValue)
+        }
+    }
+
     /// Its installs.
     public var brought: [Install] { installs ?? [] }
 
@@ -206,6 +218,23 @@ public struct ImportedProfile: ImportedElement {
         if named.count > Self.mostIdentities { return "more than \(Self.mostIdentities) identities" }
         if brought.count > Self.mostDevices { return "more than \(Self.mostDevices) devices" }
         return Set(brought.map(\.deviceId)).count == brought.count ? nil : "a device is named twice"
+    }
+
+    public func add(to digest: inout ElementDigest) {
+        digest.add(mpid.description)
+        digest.add(identities.sorted { $0.key < $1.key }) { digest, one in
+            digest.add(one.key)
+            digest.add(one.value.values) { $0.add($1) }
+        }
+        digest.add(firstSeen)
+        digest.add(lastSeen)
+        digest.add(name)
+        digest.add(devices) { digest, device in
+            digest.add(device.deviceId.text)
+            digest.add(device.isCurrent)
+            digest.add(device.firstSeen)
+            digest.add(device.lastSeen)
+        }
     }
 
     /// Its identities, by type and then as they were written.
