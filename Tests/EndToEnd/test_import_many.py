@@ -76,7 +76,8 @@ class Probe:
                 self._send(c.query(f"nobody-{number % 97}", app="other"))
                 self._send(c.sync("search", f"probe-{number % 97}", {"email": f"{number % 97}@probe"}, app="linked"))
             self._producer.poll(0)
-            for message in self._consumer.consume(100, timeout=0.01):
+            # One alone comes back at once, and what waits for more would wait for the time's end.
+            for message in self._consumer.consume(1, timeout=0.02):
                 if message.error() is None:
                     start = self._sent.pop(json.loads(message.value() or b"")["data"]["commandId"], None)
                     if start is not None:
