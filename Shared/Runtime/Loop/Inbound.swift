@@ -268,7 +268,7 @@ struct InboundReader<Service: CommandService> {
         let isByHand = event.attributes.isDryRun || event.attributes.authID != nil
         let ask = (input.isQuestion || isByHand) && (try? body.get()) != nil ? input.isAbout : nil
         // Of many people, whom the command names; to read it once more would cost as much as the first time.
-        let list = ImportList.types.contains(input.type) ? PersonAsked(kind: "list", name: event.attributes.id) : nil
+        let list = input.isList ? PersonAsked(kind: "list", name: event.attributes.id) : nil
         return AcceptedCommand(
             record: record, attributes: event.attributes,
             digest: CommandDigest.bytes(type: event.attributes.type, data: event.data), app: app, principal: principal,
