@@ -182,10 +182,12 @@ extension SyncDecider {
             guard row.kind == .erasure, !row.mpids.isEmpty else { return settle(row, since: before, isDone: isOver) }
             guard isOver else {
                 // Whoever keeps it open, those who were certain go everywhere (S215).
-                let open = settle(row, since: before, isDone: false)
-                guard var decision = try askingAgain(row) else { return open }
-                decision.changes += open.changes
-                decision.events += open.events
+                let settled = settle(row, since: before, isDone: false)
+                guard let open = unfinished(row), !open.isRunning,
+                    var decision = try askAgain(row, open.certificate)
+                else { return settled }
+                decision.changes += settled.changes
+                decision.events += settled.events
                 return decision
             }
             row.forgetNames()
@@ -231,32 +233,30 @@ extension SyncDecider {
         _ changed: SubjectRequestRow, since before: SubjectRequestRow
     ) throws(Rejection) -> Decision {
         var row = changed
-        guard certificates(of: row).contains(where: { $0.completedAt == nil }) else {
-            return settle(row, since: before, isDone: true)
-        }
-        let isRunning = erasures(of: row).contains { !$0.isStuck }
-        row.reason = isRunning ? nil : .serverError
-        row.askAt = context.now.milliseconds + (isRunning ? Self.soon : Self.later)
-        var decision = try askingAgain(row) ?? Decision(.noted)
+        guard let open = unfinished(row) else { return settle(row, since: before, isDone: true) }
+        row.reason = open.isRunning ? nil : .serverError
+        row.askAt = context.now.milliseconds + (open.isRunning ? Self.soon : Self.later)
+        let again = open.isRunning ? nil : try askAgain(row, open.certificate)
+        var decision = again ?? Decision(.noted)
         decision.changes.append(.request(row))
         decision.events += news(row, since: before)
         return decision
     }
 
-    /// Those that are not done in all services.
-    private func erasures(of row: SubjectRequestRow) -> [Erasure] {
-        state.erasures.values.filter { erasure in
+    /// What is not done in all services, and whether any of them is still at it; `nil` when all is done.
+    private func unfinished(_ row: SubjectRequestRow) -> (certificate: ErasureCertificate, isRunning: Bool)? {
+        guard let open = certificates(of: row).first(where: { $0.completedAt == nil }) else { return nil }
+        let erasures = state.erasures.values.filter { erasure in
             erasure.command.app == app && erasure.certificate.subject.mpids.contains(where: row.mpids.contains)
-        }.sorted { $0.command < $1.command }
+        }
+        let first = erasures.min { $0.command < $1.command }
+        return (first?.certificate ?? open, !erasures.allSatisfy(\.isStuck))
     }
 
     /// Has the services asked again that could not do their part.
-    /// - Returns: `nil` where all have done it, or are at it.
-    private func askingAgain(_ row: SubjectRequestRow) throws(Rejection) -> Decision? {
-        let erasures = erasures(of: row)
-        guard erasures.allSatisfy(\.isStuck),
-            let open = certificates(of: row).first(where: { $0.completedAt == nil }),
-            let mpid = (erasures.first?.certificate ?? open).subject.mpids.first(where: row.mpids.contains),
+    /// - Returns: `nil` where the certificate names nobody whom the request has erased.
+    private func askAgain(_ row: SubjectRequestRow, _ certificate: ErasureCertificate) throws(Rejection) -> Decision? {
+        guard let mpid = certificate.subject.mpids.first(where: row.mpids.contains),
             let profile = state.profile(app, mpid), profile.isErased
         else { return nil }
         return try eraseAgain(ErasedProfiles(moment: row.moment, profiles: [profile]))
