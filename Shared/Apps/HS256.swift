@@ -14,12 +14,12 @@ public enum HS256 {
     ///   - claims: an object; its members are written in their order.
     ///   - type: the header's `typ`.
     public static func sign(_ claims: JSONValue, key: SymmetricKey, type: String = "JWT") -> String {
-        let input = header(type: type) + base64URL(claims.serialized())
-        return "\(input).\(base64URL(HMAC<SHA256>.authenticationCode(for: Array(input.utf8), using: key)))"
+        let input = header(type: type) + Base64.url(claims.serialized())
+        return "\(input).\(Base64.url(HMAC<SHA256>.authenticationCode(for: Array(input.utf8), using: key)))"
     }
 
     /// What every token of this type that ``sign(_:key:type:)`` makes begins with, the dot included.
-    static func header(type: String) -> String { base64URL(#"{"alg":"HS256","typ":"\#(type)"}"#.utf8) + "." }
+    static func header(type: String) -> String { Base64.url(#"{"alg":"HS256","typ":"\#(type)"}"#.utf8) + "." }
 
     /// A token that was read and not yet believed.
     struct Unverified {
@@ -43,11 +43,5 @@ public enum HS256 {
         func isSigned(with key: SymmetricKey) -> Bool {
             HMAC<SHA256>.isValidAuthenticationCode(signature, authenticating: input, using: key)
         }
-    }
-
-    private static func base64URL(_ bytes: some Sequence<UInt8>) -> String {
-        var text: [UInt8] = []
-        Array(bytes).withUnsafeBytes { Base64.append($0, to: &text, .url) }
-        return String(decoding: text, as: UTF8.self)
     }
 }

@@ -158,6 +158,13 @@ public enum Base64 {
         if alphabet != .url { text.append(contentsOf: count == 2 ? "==".utf8 : "=".utf8) }
     }
 
+    /// In the alphabet of URLs, without padding.
+    public static func url(_ bytes: some Sequence<UInt8>) -> String {
+        var text: [UInt8] = []
+        Array(bytes).withUnsafeBytes { append($0, to: &text, .url) }
+        return String(decoding: text, as: UTF8.self)
+    }
+
     /// What digits without padding stand for: `nil` unless these are the only ones of their alphabet that do.
     public static func bytes(_ digits: some Collection<UInt8>, _ alphabet: Alphabet) -> [UInt8]? {
         guard let read = Self.read(Array(digits)[...], alphabet), read.rest == 0 else { return nil }

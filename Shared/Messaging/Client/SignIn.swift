@@ -2,7 +2,6 @@
 
 import CLibrdkafka
 import Contracts
-import Foundation
 import Glibc
 import WireJSON
 
@@ -109,9 +108,7 @@ struct TokenFile: Sendable, Hashable {
     private static func claims(of token: String) -> JSONObject? {
         let parts = token.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 3 else { return nil }
-        var base64 = parts[1].replacing("-", with: "+").replacing("_", with: "/")
-        base64 += String(repeating: "=", count: (4 - base64.utf8.count % 4) % 4)
-        return Data(base64Encoded: String(base64)).flatMap { try? JSONValue(parsing: Array($0)).objectValue }
+        return Base64.bytes(parts[1].utf8, .url).flatMap { try? JSONValue(parsing: $0).objectValue }
     }
 }
 

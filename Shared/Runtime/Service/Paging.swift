@@ -2,7 +2,6 @@
 
 import Apps
 public import Contracts
-import Foundation
 
 /// Where a page of a long answer ends: at a time, and among those of one time at an id.
 public struct PageEnd: Sendable, Hashable {
@@ -37,10 +36,7 @@ public struct Paging: Sendable {
 
     /// What to ask the next page with.
     public func next(_ end: PageEnd) -> String? {
-        secrets.closed(Array("\(end.time):\(end.id)".utf8), Self.purpose, question).map { bytes in
-            Data(bytes).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing(
-                "=", with: "")
-        }
+        secrets.closed(Array("\(end.time):\(end.id)".utf8), Self.purpose, question).map(Base64.url)
     }
 
     /// Where the page before ended; `nil` for the first.
@@ -56,10 +52,8 @@ public struct Paging: Sendable {
     }
 
     private func read(_ text: String) -> PageEnd? {
-        let padding = String(repeating: "=", count: (4 - text.utf8.count % 4) % 4)
-        let base64 = text.replacing("-", with: "+").replacing("_", with: "/") + padding
-        guard let bytes = Data(base64Encoded: base64),
-            let plain = secrets.opened(Array(bytes), Self.purpose, question),
+        guard let bytes = Base64.bytes(text.utf8, .url),
+            let plain = secrets.opened(bytes, Self.purpose, question),
             let parts = String(validating: plain, as: UTF8.self)?.split(separator: ":", maxSplits: 1), parts.count == 2,
             let time = Int64(parts[0])
         else { return nil }
