@@ -33,7 +33,7 @@ extension SyncService {
         let user = LinkedUser(app: app.id, id: UserID(id))
         var profiles = try store.profiles(of: [user])
         var devices: [DeviceRecord] = []
-        if let mpid = MPID(id) {
+        if let mpid = MPID(spelled: id) {
             let key = Profile.Key(app: app.id, id: mpid)
             profiles += try store.profiles([key])
             devices = try store.devices(withCurrent: [key]) + store.devices(withAnonymous: [key])

@@ -20,7 +20,7 @@ extension VerificationService {
         for session in try store.sessions([Session.Key(app: app.id, id: DeviceID(id))]) {
             add(session, session.lastDecision, to: &subject)
         }
-        if let mpid = MPID(id) {
+        if let mpid = MPID(spelled: id) {
             // What was decided about the device before is told of the device alone: it had other users.
             for session in try store.sessions(of: [mpid], app: app.id) { add(session, nil, to: &subject) }
         }

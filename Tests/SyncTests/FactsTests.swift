@@ -45,6 +45,7 @@ import WireJSON
         }
         for (id, kinds) in [
             ("77", ["profile", "device"]), ("d1", ["device"]), (key.id.value.text, ["identity"]), ("78", []), ("x", []),
+            ("077", []),
         ] {
             let found = try subject(id)
             #expect(found.state.compactMap { $0["kind"]?.stringValue } == kinds, "\(id)")

@@ -26,7 +26,7 @@ import WireJSON
         }()
         try store.database.transaction { try VerificationStore(transaction: $0).save(state, shard: 0) }
         let app = AppSettings(id: "demo")
-        for (id, count, heads) in [("d1", 1, 1), ("77", 1, 0), ("78", 0, 0)] {
+        for (id, count, heads) in [("d1", 1, 1), ("77", 1, 0), ("78", 0, 0), ("077", 0, 0)] {
             let subject = try store.database.transaction {
                 try VerificationService().facts(about: id, of: app, in: $0)
             }

@@ -220,6 +220,12 @@ public struct MPID: Sendable, Hashable, Comparable, CustomStringConvertible {
         self.init(value)
     }
 
+    /// The same of what may be another kind of id, such as a user's with leading zeros: only as it is written here.
+    public init?(spelled text: String) {
+        self.init(text)
+        guard text == description else { return nil }
+    }
+
     /// The highest there is.
     public static let max = MPID(known: .max)
 
