@@ -27,7 +27,7 @@ const acts = {
   "change-external-id": {
     title: "Change an external id", service: "link",
     about: "The person stays the same user. A backend that goes on with the old name is refused.",
-    fields: {userId: "User", newExternalId: "New external id"},
+    fields: {userId: "User", newExternalId: "New external id", endHold: ["Held for another", {false: "stays so", true: "the hold ends"}]},
   },
   "unlink-user": {
     title: "Take a user's external id", service: "link",
@@ -118,7 +118,7 @@ function attempt(name, known) {
     const given = new FormData(form);
     const data = Object.fromEntries([...given].map(([name, text]) => [name, text.trim()]));
     if (fields.identities) data.identities = given.getAll("identities").map((one) => JSON.parse(one));
-    if (fields.isRestricted) data.isRestricted = data.isRestricted === "true";
+    for (const name of ["isRestricted", "endHold"]) if (fields[name]) data[name] = data[name] === "true";
     return data;
   }
 

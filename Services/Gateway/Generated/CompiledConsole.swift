@@ -16,7 +16,7 @@ extension ConsoleFiles {
 <title>IdentityBus</title>
 <link rel="icon" href="data:,">
 <link rel="stylesheet" href="/console/console-32e5d8c800.css">
-<script type="module" src="/console/app-a276f7e8df.js"></script>
+<script type="module" src="/console/app-7b8dc05dfd.js"></script>
 </head>
 <body>
 <a class="skip" href="#main">Skip to the page</a>
@@ -36,7 +36,7 @@ extension ConsoleFiles {
 </html>
 """#),
         File(
-            name: "act-187048e72a.js", type: "text/javascript; charset=utf-8",
+            name: "act-06133688fc.js", type: "text/javascript; charset=utf-8",
             text: #"""
 import { call, holder, may, Refusal } from "./api-79aba88d64.js";
 import { card, counted, h, join, list, moment, personAddress, problem, refused, table, titled, value } from "./dom-06f6a02386.js";
@@ -60,7 +60,7 @@ fields: {mpid: "Profile (MPID)", isRestricted: ["What is known may", {true: "not
 "change-external-id": {
 title: "Change an external id", service: "link",
 about: "The person stays the same user. A backend that goes on with the old name is refused.",
-fields: {userId: "User", newExternalId: "New external id"},
+fields: {userId: "User", newExternalId: "New external id", endHold: ["Held for another", {false: "stays so", true: "the hold ends"}]},
 },
 "unlink-user": {
 title: "Take a user's external id", service: "link",
@@ -138,7 +138,7 @@ function wanted() {
 const given = new FormData(form);
 const data = Object.fromEntries([...given].map(([name, text]) => [name, text.trim()]));
 if (fields.identities) data.identities = given.getAll("identities").map((one) => JSON.parse(one));
-if (fields.isRestricted) data.isRestricted = data.isRestricted === "true";
+for (const name of ["isRestricted", "endHold"]) if (fields[name]) data[name] = data[name] === "true";
 return data;
 }
 async function preview() {
@@ -242,14 +242,14 @@ return answer;
 export const explain = (id, source, limit, signal) => call("POST", "/admin/v1/people/resolve", {id, limit, ...source && {source}}, {signal});
 """#),
         File(
-            name: "app-a276f7e8df.js", type: "text/javascript; charset=utf-8",
+            name: "app-7b8dc05dfd.js", type: "text/javascript; charset=utf-8",
             text: #"""
 import { holder, isDemo, may, signIn, signOut } from "./api-79aba88d64.js";
 import { h, heading, personAddress, problem, refused, say, value } from "./dom-06f6a02386.js";
-import { actPage, actsPage } from "./act-187048e72a.js";
+import { actPage, actsPage } from "./act-06133688fc.js";
 import { commandPage } from "./decisions-b302fa49c8.js";
 import { lettersPage, nowPage } from "./deployment-1881f423c0.js";
-import { personPage } from "./person-8d82a22cef.js";
+import { personPage } from "./person-b7a22d1052.js";
 const main = document.getElementById("main");
 const search = searchBox("search");
 let leaving = new AbortController();
@@ -877,13 +877,13 @@ list(lines.map(({from, to, word}) => [named(all.get(from)), ` ${word} `, named(a
 }
 """#),
         File(
-            name: "person-8d82a22cef.js", type: "text/javascript; charset=utf-8",
+            name: "person-b7a22d1052.js", type: "text/javascript; charset=utf-8",
             text: #"""
 import { explain } from "./api-79aba88d64.js";
 import { card, duration, h, join, list, moment, table, titled, value } from "./dom-06f6a02386.js";
 import { graph, relationList, relations } from "./graph-c2eb63083e.js";
 import { explainedElsewhere, missing, rule, story } from "./decisions-b302fa49c8.js";
-import { actAddress, mayAct } from "./act-187048e72a.js";
+import { actAddress, mayAct } from "./act-06133688fc.js";
 export async function personPage(asked, signal) {
 const found = await explain(asked, null, 200, signal);
 const {id, rows, decisions} = found;
