@@ -108,14 +108,13 @@ final class Stage {
         process.arguments = arguments
         process.environment = environment
         process.standardInput = FileHandle.nullDevice
-        process.standardOutput = FileHandle.nullDevice
         process.standardError = FileHandle.nullDevice
-        // `waitUntilExit` looks every 50 ms.
-        let end = DispatchSemaphore(value: 0)
-        process.terminationHandler = { _ in end.signal() }
+        // `waitUntilExit` and `terminationHandler` look every 50 ms; what the process writes to ends with it at once.
+        let output = Pipe()
+        process.standardOutput = output
         let start = ContinuousClock.now
         try process.run()
-        end.wait()
+        _ = try output.fileHandleForReading.readToEnd()
         let duration = ContinuousClock.now - start
         process.waitUntilExit()
         guard process.terminationStatus == 0 else {
