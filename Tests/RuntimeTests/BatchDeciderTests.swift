@@ -158,9 +158,14 @@ import WireJSON
         #expect(notes.map(\.data) == (isNoted ? [DecisionsNoted(refused: [noted(record)])] : []))
     }
 
-    /// The next replay goes by what was told before this one, whose apps file was another, perhaps.
-    @Test(arguments: [(Int64?.none, false, 0), (1000, false, 1), (1000, true, 0)])
-    func whatAReplayRefusesItselfIsNoted(_ pastEnd: Int64?, _ wasRefused: Bool, _ count: Int) throws {
+    /// The next replay goes by what was told before this one, whose apps file was another, perhaps. Of what nothing is told,
+    /// such as a command that came while the service was down, this refusal is the first word.
+    @Test(arguments: [
+        (Int64?.none, true, false, 0), (1000, true, false, 1), (1000, true, true, 0), (1000, false, false, 0),
+    ])
+    func whatAReplayRefusesItselfIsNoted(
+        _ pastEnd: Int64?, _ wasDecided: Bool, _ wasRefused: Bool, _ count: Int
+    ) throws {
         let record = try put("refuse", id: "c1", offset: 0)
         let key = CommandKey(app: "demo", source: "test", id: "c1")
         // What was decided told an event, and in its reply perhaps that it was refused.
@@ -169,7 +174,7 @@ import WireJSON
                 message: DerivedID.message(of: key, index: $0), decidedAt: 400,
                 rejection: wasRefused && $0 == 1 ? "INVALID_STATE: No." : nil)
         }
-        try store.database.transaction { try DecisionTimes.keep(told, in: $0) }
+        if wasDecided { try store.database.transaction { try DecisionTimes.keep(told, in: $0) } }
         let entry = try decide([record], pastEnd: pastEnd.map { Timestamp(milliseconds: $0) })[0]
         #expect(entry.outcome == .rejected)
         let reply = try #require(entry.told.last { $0.role == .reply })

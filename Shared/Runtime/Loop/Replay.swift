@@ -207,10 +207,11 @@ struct PastTimes {
         return decision(of: command)?.rejection.map(Self.rejection)
     }
 
-    /// Whether a replay refuses what nothing tells to have been refused: by the apps file of now, perhaps.
+    /// Whether a replay refuses what was carried out once: by the apps file of now, perhaps. What nothing is told of is
+    /// decided for the first time, and its refusal is the one that counts.
     func refusesAnew(_ command: AcceptedCommand<some Sendable>, _ outcome: Outcome) -> Bool {
-        guard case .rejected = outcome, command.keyOnce != nil, isPast(command.record) else { return false }
-        return decision(of: command)?.rejection == nil
+        guard case .rejected = outcome, let once = decision(of: command) else { return false }
+        return once.rejection == nil
     }
 
     /// - Parameter text: `Rejection.description`.
