@@ -58,6 +58,21 @@ import WireJSON
         #expect(Mask.masked("no a@b@c.example") == "no •••@b•••")
     }
 
+    /// All of these are e-mails: as an id each is known whole, in a sentence by its end at least.
+    @Test(arguments: [
+        "o'brien@mail.example", "a=b/c@mail.example", "x|y(z)@mail.example", "\"odd q\"@mail.example",
+        "first last@mail.example", "{x}@mail.example",
+    ])
+    func anEmailMayHaveOddCharacters(_ email: String) {
+        let answer: JSONValue = [
+            "externalId": .string(email), "words": .string("user 7 has the external id \(email) in place of ann"),
+            "i": [["type": "customerid", "value": .string(email)]],
+        ]
+        let text = String(decoding: Mask.masked(answer).serialized(), as: UTF8.self)
+        #expect(!text.contains("mail.example") && !text.contains(email.prefix { $0 != "@" }), "\(text)")
+        #expect(text.contains("in place of ann"))
+    }
+
     /// A part of a word is another word, and what is masked is not masked again.
     @Test func wordsAreWhole() {
         let answer: JSONValue = [

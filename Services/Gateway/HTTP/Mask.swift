@@ -35,6 +35,12 @@ struct Mask {
     private static let members: [String: IdentityType] = types.merging(
         ["userEmail": .email, "userName": .other, "name": .other]) { first, _ in first }
 
+    /// Members that are an id, and nothing else. One that looks like an e-mail is one, whatever its characters.
+    private static let ids: Set<String> = [
+        "id", "commandId", "customerid", "deviceId", "externalId", "installId", "newExternalId", "newValue", "oldValue",
+        "previousExternalId", "subject", "userId", "value",
+    ]
+
     private static func collect(_ value: JSONValue, into found: inout [String: String]) {
         if let list = value.arrayValue { return list.forEach { collect($0, into: &found) } }
         guard let object = value.objectValue else { return }
@@ -45,6 +51,10 @@ struct Mask {
         for member in object.members {
             if let type = members[member.name] {
                 for one in member.value.arrayValue ?? [member.value] { note(one, type, &found) }
+            } else if ids.contains(member.name) {
+                for one in member.value.arrayValue ?? [member.value] where isEmail(one.stringValue ?? "") {
+                    note(one, .email, &found)
+                }
             }
             collect(member.value, into: &found)
         }
@@ -103,16 +113,18 @@ struct Mask {
         character.map { $0.isLetter || $0.isNumber || "-_".contains($0) } ?? false
     }
 
+    private static func isEmail(_ text: String) -> Bool { text.dropFirst().dropLast().contains("@") }
+
+    /// What may stand in an e-mail ends no word, but for what ends one in a sentence.
     private static func withoutEmails(_ text: String) -> String {
         var result = ""
         var word = ""
         func end() {
-            let isEmail = word.dropFirst().dropLast().contains("@")
-            result += isEmail ? shown(word, .email) : word
+            result += isEmail(word) ? shown(word, .email) : word
             word = ""
         }
         for character in text {
-            if character.isWhitespace || ",;:()<>[]{}\"'=|/".contains(character) {
+            if character.isWhitespace || ",;:()<>[]\"".contains(character) {
                 end()
                 result.append(character)
             } else {
