@@ -9,6 +9,7 @@ import { curlLine, elsewhere, sendLine } from "./shell.js";
 
 /** A further act is a further entry. It needs the scope `support`, or another one; author and reason are asked for with each. */
 const acts = {
+  __proto__: null,
   detach: {
     title: "Take two people apart", service: "sync", vouches: true,
     about: "Some identities leave a profile for a new one, with the devices known by nothing else. The two stay apart from then on.",
@@ -51,7 +52,6 @@ const acts = {
   },
 };
 
-/** Why the key may not; `undefined` when it may. */
 function hindrance({scope = "support", vouches, fields}) {
   if (holder.isMasked && fields.identities) return "This key sees values masked, and cannot name what leaves.";
   const lacking = [scope, vouches && holder.enforces && "identity.vouch"].filter((one) => one && !may(one));
@@ -76,19 +76,21 @@ export function actPage(name, query) {
     mayAct(name) ? attempt(name, new URLSearchParams(query)) : h("p.notice.bad", hindrance(acts[name]))];
 }
 
-/** Whoever has said who they are is not asked again. */
 let lastAuthor = "";
 
-/** @param known what the address fills in. */
 function attempt(name, known) {
   const {service, fields} = acts[name];
   const path = `/admin/v1/${service}/${name}`;
   const outcome = h("div", {"aria-live": "polite"});
   const identities = h("div");
+  let changes = 0;
   const form = h("form.card", {
     onsubmit: (event) => { event.preventDefault(); preview(); },
     // What was tried is not what stands in the form any more.
-    oninput: () => outcome.replaceChildren(),
+    oninput: () => {
+      changes += 1;
+      outcome.replaceChildren();
+    },
     onchange: ({target}) => { if (target.name === "mpid") listIdentities(target.value); },
   }, Object.entries({...fields, author: "Your name", reason: "Why, such as the number of the case"}).map(([name, title]) => {
     if (name === "identities") return h("fieldset", h("legend", title), identities);
@@ -128,7 +130,7 @@ function attempt(name, known) {
     // The key makes one act of two clicks.
     const key = crypto.randomUUID?.() ?? String(Math.random());
     const type = `${service}.${name}`;
-    await during("Trying it in all services…", async () => show("This would happen", await call("POST", `${path}?dryRun=true`, data),
+    await during("Trying it in all services…", async () => shown("This would happen", await call("POST", `${path}?dryRun=true`, data),
       h("div.buttons", h("button.danger", {type: "button", onclick: () => carryOut(data, key)}, "Carry it out"),
         h("span.quiet", "Nothing is done yet.")),
       elsewhere(["a preview", sendLine(type, data, true)], ["the act", sendLine(type, data, false)],
@@ -139,36 +141,43 @@ function attempt(name, known) {
     const result = await call("POST", path, data, {headers: {"Idempotency-Key": key}});
     // An erasure that takes long has no certificate yet.
     const isBegun = name === "erase-user" && !result.completedAt;
-    show(isBegun ? "It has begun, and goes on by itself" : "It is done", {result},
+    return shown(isBegun ? "It has begun, and goes on by itself" : "It is done", {result},
       h("p", h("a", {href: personAddress(data.installId ?? data.userId ?? data.mpid)}, "See the person as it is now")));
-  });
+  }, () => carryOut(data, key));
 
-  async function during(words, work) {
+  /** @param again of an act: it is the same one, so it is done once. */
+  async function during(words, work, again) {
+    const before = changes;
     const buttons = [...form.parentElement.querySelectorAll("button")];
     buttons.forEach((button) => { button.disabled = true; });
     outcome.replaceChildren(h("p.quiet", words));
+    let parts;
     try {
-      await work();
+      parts = [await work()];
     } catch (refusal) {
       if (!(refusal instanceof Refusal)) throw refusal;
-      outcome.replaceChildren(refused("It cannot be done", refusal));
+      const isOpen = [0, 504].includes(refusal.status);
+      if (isOpen) refusal.message = again ? "No answer came. It may have been done, or be done yet." : "No answer came. Nothing was done.";
+      parts = [refused(isOpen && again ? "It is not known whether it was done" : "It cannot be done", refusal),
+        ...isOpen && again ? [h("button", {type: "button", onclick: again}, "Ask again for the same")] : []];
     }
     buttons.forEach((button) => { button.disabled = false; });
+    if (!again && before !== changes) return;
+    outcome.replaceChildren(...parts);
     outcome.firstElementChild?.scrollIntoView({block: "nearest"});
   }
 
-  const show = (title, {result = {}, events = [], message}, ...more) => outcome.replaceChildren(card(title,
+  const shown = (title, {result = {}, events, message}, ...more) => card(title,
     message && h("p.notice", message),
-    events.length > 0 && [h("h3", counted(events.length, "change")), list(events.map(({words}) => words))],
+    events?.length > 0 && [h("h3", counted(events.length, "change")), list(events.map(({words}) => words))],
     result.devices?.length > 0 && [h("h3", "Devices"), table("Devices", deviceColumns, result.devices)],
     result.done && certificate(result),
-    !events.length && !result.devices?.length && !result.done && h("p", "Nothing else changes."),
-    more));
+    events?.length === 0 && !result.devices?.length && !result.done && h("p", "Nothing else changes."),
+    more);
 
   return h("div", form, outcome);
 }
 
-/** A further column is a further line. */
 const deviceColumns = [
   ["Device", (row) => value(row.deviceId)],
   ["Profile", (row) => value(row.mpid)],

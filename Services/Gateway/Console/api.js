@@ -7,7 +7,6 @@ let secret = null;
 /** What is known of the key: `{key, app, scopes, enforces, isMasked}`; `null` while nobody is signed in. */
 export let holder = null;
 
-/** Of `identitybus up --demo`: there are public keys. */
 export const isDemo = document.documentElement.dataset.mode === "demo";
 
 /** Why a call has no answer, as a problem of RFC 9457 says it. */
@@ -19,16 +18,11 @@ export class Refusal extends Error {
 }
 
 export async function signIn(key) {
+  // A header takes no other characters.
+  if (/[^\x21-\x7e]/.test(key)) throw new Refusal(0, {detail: "No key has such characters: type the quotes and blanks anew."});
   secret = key;
-  try {
-    holder = await call("GET", "/admin/v1/key");
-  } catch (refusal) {
-    signOut();
-    throw refusal;
-  }
+  holder = await call("GET", "/admin/v1/key");
 }
-
-export function signOut() { secret = holder = null; }
 
 export const may = (scope) => holder.scopes.includes(scope);
 
@@ -50,5 +44,4 @@ export async function call(method, path, body, {headers, signal} = {}) {
   return answer;
 }
 
-/** Everything that is known of an id, and of the person it leads to. */
 export const explain = (id, source, limit, signal) => call("POST", "/admin/v1/people/resolve", {id, limit, ...source && {source}}, {signal});

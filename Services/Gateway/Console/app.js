@@ -3,7 +3,7 @@
 // Signs in, and shows the page that the address names. Addresses stand behind `#`, which no server and no log sees: names of
 // people are in them.
 
-import { holder, isDemo, may, signIn, signOut } from "./api.js";
+import { holder, isDemo, may, signIn } from "./api.js";
 import { h, heading, personAddress, problem, refused, say, value } from "./dom.js";
 import { actPage, actsPage } from "./act.js";
 import { commandPage } from "./decisions.js";
@@ -16,6 +16,7 @@ let leaving = new AbortController();
 
 /** A further page is a further entry: what stands behind `#/`, its title, what makes it, and the scope that it needs. */
 const pages = {
+  __proto__: null,
   "": ["Who is it about?", () => homePage()],
   person: ["Person", ({path: [id], signal}) => personPage(id, signal), "support"],
   command: ["Command", ({path: [id, source], signal}) => commandPage(id, source, signal), "support"],
@@ -25,7 +26,6 @@ const pages = {
 };
 
 async function show() {
-  if (location.hash && !location.hash.startsWith("#/")) return;
   leaving.abort();
   leaving = new AbortController();
   const {signal} = leaving;
@@ -65,10 +65,8 @@ function decoded(part) {
   try { return decodeURIComponent(part); } catch { return part; }
 }
 
-function leave() {
-  signOut();
-  show();
-}
+/** Nothing of whoever was here stays in the page. */
+const leave = () => location.reload();
 
 const failed = (title, failure) => [heading(title), refused("This could not be shown", failure),
   h("button.primary", {type: "button", onclick: show}, "Try again")];
@@ -140,5 +138,9 @@ function searchBox(id) {
 
 document.querySelector(".brand").after(search);
 document.getElementById("out").addEventListener("click", leave);
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  main.focus();
+});
 addEventListener("hashchange", show);
 show();

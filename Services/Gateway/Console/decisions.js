@@ -7,7 +7,6 @@ import { explain } from "./api.js";
 import { card, counted, duration, h, join, list, moment, problem, table, titled, value } from "./dom.js";
 import { curlLine, elsewhere, explainLine } from "./shell.js";
 
-/** An hour of silence is worth a line of its own. */
 const pause = 3600_000;
 
 /** Which decisions are shown. */
@@ -17,7 +16,6 @@ const choices = [
   ["All decisions", () => true],
 ];
 
-/** @param decisions the oldest first. */
 export function story(decisions) {
   const place = h("div");
   const show = (chosen) => {
@@ -67,10 +65,8 @@ export const missing = ({silent = [], leftOut = []}) => [
 ];
 
 const pages = {L: "link", U: "user", S: "sync", V: "verification"};
-/** Where the rule stands that decided. */
 export const rule = (number) => number && h("span.rule", {title: `docs/${pages[number[0]]}.md, rule ${number}`}, `rule ${number}`);
 
-/** A decision as the services have it. */
 export function details(decision) {
   const {commandId, source, authId, type, topic, partition, offset, outcome, reason, hasSecret, result} = decision;
   const address = `#/command/${encodeURIComponent(commandId)}/${encodeURIComponent(source)}`;
@@ -134,6 +130,5 @@ const unknown = () => card("No service remembers this command",
   h("p", "It never arrived, has another source than the gateway's and the command line's (add ", h("code", "/SOURCE"),
     " to the address), became a ", h("a", {href: "#/letters"}, "dead letter"), ", or is forgotten."));
 
-/** What was asked for, as lines for a shell. */
 export const explainedElsewhere = (id, source) => elsewhere(["the command line", explainLine(id, source)],
   ["HTTP", curlLine("POST", "/admin/v1/people/resolve", {id, ...source && {source}})]);

@@ -12,9 +12,12 @@ const [silence, forgotten] = [30_000, 600_000];
 
 export function nowPage(signal) {
   const place = h("div", h("p.quiet", "Waiting for the first reports…"));
-  follow(place, signal).catch((failure) => {
-    if (failure.name !== "AbortError") place.replaceChildren(problem(failure.message));
+  const watch = () => follow(place, signal).catch((failure) => {
+    if (signal.aborted) return;
+    place.replaceChildren(problem(`${failure.message} It is asked again every five seconds.`));
+    setTimeout(watch, 5000);
   });
+  watch();
   return [titled("Deployment", "Now"), place, elsewhere(
     ["the command line", "identitybus watch --topic identity.status.v1 --since 30s"],
     ["HTTP", curlLine("GET", "/admin/v1/status")])];
@@ -24,7 +27,6 @@ async function follow(place, signal) {
   let after;
   while (!signal.aborted) {
     const {at, next, replicas} = await call("GET", `/admin/v1/status${after ? `?after=${after}` : ""}`, null, {signal});
-    if (next === after) continue;
     after = next;
     const rows = replicas
       .map((replica) => ({...replica, silent: Date.parse(at) - Date.parse(replica.time)}))
@@ -67,10 +69,8 @@ function page(replicas) {
 
 const tile = (what, number, tone) => h("div.tile", h("dt", what), h(tone ? `dd.${tone}` : "dd", number));
 
-/** What is not known, or not a gateway's, is a dash. */
 const known = (thing, shown) => thing == null ? "–" : shown(thing);
 
-/** A further column is a further line. */
 const replicaColumns = [
   ["Service", (one) => h("strong", one.service)],
   ["State", state],

@@ -41,7 +41,6 @@ export const heading = (...text) => h("h1", {tabindex: "-1"}, text);
 export const titled = (kind, ...text) => h("div.title", h("p.quiet", kind), heading(text));
 export const card = (title, ...parts) => h("section.card", h("h2", title), parts);
 export const problem = (...text) => h("p.notice.bad", {role: "alert"}, text);
-/** Why something was not shown or done. */
 export const refused = (title, {message, code, ref}) => card(title, problem(message),
   h("p.quiet", code && ["reason ", value(code)], ref && [", request ", value(ref)]));
 export const list = (items) => h("ul.plain", items.map((item) => h("li", item)));
@@ -69,14 +68,12 @@ export function table(caption, columns, rows, empty) {
 /** `1 decision`, `2 decisions`. */
 export const counted = (count, what) => `${count.toLocaleString("en")} ${what}${count === 1 ? "" : "s"}`;
 
-/** How long something took, or ago it was, in one number: `3 days`. */
 export function duration(milliseconds) {
   const seconds = Math.max(0, Math.round(milliseconds / 1000));
   const [unit, size] = [["day", 86400], ["hour", 3600], ["minute", 60]].find(([, size]) => seconds >= size) ?? ["second", 1];
   return counted(Math.floor(seconds / size), unit);
 }
 
-/** The moment in UTC, as the command line writes it. */
 export function moment(text, withDay = true) {
   const shown = text.replace("T", " ").replace(/(\.\d+)?Z$/, "");
   return h("time", {datetime: text, title: text}, withDay ? shown : shown.slice(11));

@@ -78,7 +78,6 @@ function path(from, to) {
   const [left, right] = from.x <= to.x ? [from, to] : [to, from];
   const [y1, y2] = [left.y + height / 2, right.y + height / 2];
   const x1 = left.x + width;
-  // Two in one column are joined beside it.
   const [x2, bend] = left.x === right.x ? [x1, x1 + 44] : [right.x, (x1 + right.x) / 2];
   return `M${x1} ${y1}C${bend} ${y1} ${bend} ${y2} ${x2} ${y2}`;
 }

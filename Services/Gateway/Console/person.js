@@ -38,7 +38,6 @@ export async function personPage(asked, signal) {
   ];
 }
 
-/** What the two services say of one device is one row. */
 function devices(rows) {
   const found = new Map();
   for (const row of rows) found.set(row.deviceId, {...found.get(row.deviceId), ...row});
@@ -69,13 +68,14 @@ const finders = [
     const own = installs.filter((install) => install.userId === userId);
     const active = own.find((install) => install.activity === "active");
     if (active) return finding("good", ["Active on install ", value(active.installId), ` (${active.device}, ${active.platform}).`]);
+    const usable = own.find(({status}) => status === "enabled");
     return own.length > 0 && finding("warn",
       ["No install is active: ", join(own.map((install) => `${install.installId} ${why(install)}`)), "."],
-      ["make-active", {installId: own[0].installId}, "Make one active"]);
+      usable && ["make-active", {installId: usable.installId}, "Make one active"]);
   }),
-  ({users}) => users.map((user) => user.isErased && finding("bad", ["User ", value(user.userId), " was erased",
-    user.erasedAt && [" on ", moment(user.erasedAt)],
-    user.isUnderWay ? ", and not yet in all services." : ". What was erased cannot come back."])),
+  ({users, profiles}) => [...users, ...profiles].map((one) => one.isErased && finding("bad",
+    [one.mpid ? "Profile " : "User ", value(one.mpid ?? one.userId), " was erased", one.erasedAt && [" on ", moment(one.erasedAt)],
+      one.isUnderWay ? ", and not yet in all services." : ". What was erased cannot come back."])),
   ({profiles}) => profiles.map(({mpid, apartFrom}) => apartFrom && finding("warn",
     ["Profile ", value(mpid), " is kept apart from ", join(apartFrom), "."],
     ["allow", {mpid, otherMPID: apartFrom[0]}, "Let them meet again"])),
@@ -99,8 +99,9 @@ const finding = (tone, text, wanted) => h(`li.${tone}`, h("span", text), wanted 
 const act = (name, data, word) => mayAct(name) && h("a.button.small", {href: actAddress(name, data)}, word);
 
 const because = {restricted: "is restricted", disabled: "is disabled", superseded: "was superseded", waitsForPhone: "waits behind a phone"};
-/** Of somebody else's install nothing more is told. */
 const why = (install) => install.status ? because[install.inactiveBecause] ?? `is ${install.activity}` : "another user's";
+
+const presence = (row) => row.isErased ? "erased" : row.isRestricted ? "restricted" : "present";
 
 /** The tables. A further column is a further `[title, row => content]`. */
 function now({users, installs, profiles, devices, others}) {
@@ -108,7 +109,7 @@ function now({users, installs, profiles, devices, others}) {
     ["Users", users, [
       ["User", (row) => value(row.userId)],
       ["External id", (row) => row.externalId ? value(row.externalId) : "–"],
-      ["State", (row) => row.isErased ? "erased" : row.isRestricted ? "restricted" : "present"],
+      ["State", presence],
       ["Do", ({userId, externalId, isErased}) => !isErased && [act("change-external-id", {userId}, "Change external id"),
         externalId && act("unlink-user", {userId}, "Take external id"), act("erase-user", {userId}, "Erase")]],
     ]],
@@ -125,6 +126,7 @@ function now({users, installs, profiles, devices, others}) {
       ["Profile", (row) => value(row.mpid)],
       ["Identities", (row) => row.identities?.length
         ? list(row.identities.map((one) => [h("span.quiet", one.type, " "), value(one.value)])) : "none"],
+      ["State", presence],
       ["Seen", (row) => row.lastSeen && [moment(row.firstSeen), " to ", moment(row.lastSeen)]],
       ["Do", ({mpid, isErased, isRestricted}) => !isErased && [act("detach", {mpid}, "Take apart"),
         act("restrict", {mpid, isRestricted: !isRestricted}, isRestricted ? "End restriction" : "Restrict")]],
@@ -144,7 +146,7 @@ function now({users, installs, profiles, devices, others}) {
 
 const unknown = () => card("No service of this app knows this id",
   h("ul",
-    h("li", "It was never seen: a typing error, or a request that never arrived."),
+    h("li", "It was never seen: a typing error (capitals count), or a request that never arrived."),
     h("li", "It was refused for its signature or its form, and is a ", h("a", {href: "#/letters"}, "dead letter"), "."),
     h("li", "It is another app's. This key sees one app only."),
     h("li", "It was erased, or forgotten by retention.")));

@@ -10,7 +10,7 @@ export const quoted = (text) => /^[\w@%+=:,.\/-]+$/.test(text) ? text : `'${text
 const asked = () => `--app ${quoted(holder.app)} --key-id ${quoted(holder.key)}`;
 
 export const explainLine = (id, source) =>
-  `identitybus explain ${id.startsWith("-") ? "-- " : ""}${quoted(id)} ${asked()}${source ? ` --source ${quoted(source)}` : ""}`;
+  `identitybus explain ${asked()}${source ? ` --source ${quoted(source)}` : ""} ${id.startsWith("-") ? "-- " : ""}${quoted(id)}`;
 
 export const sendLine = (type, data, isDryRun) =>
   `identitybus send ${type} ${asked()} ${isDryRun ? "--dry-run" : "--wait 20"} --data ${quoted(JSON.stringify(data))}`;
@@ -20,7 +20,6 @@ export const curlLine = (method, path, body) =>
   `curl -s ${method === "GET" ? "" : `-X ${method} `}${quoted(location.origin + path)} -H "Authorization: Bearer $KEY"`
   + (body ? ` -H 'Content-Type: application/json' -d ${quoted(JSON.stringify(body))}` : "");
 
-/** Pairs of what it is and the line. */
 export const elsewhere = (...pairs) => h("details.elsewhere", h("summary", "The same from a shell"), lines(pairs));
 
 export const lines = (pairs) => pairs.map(([what, line]) => h("div.line",

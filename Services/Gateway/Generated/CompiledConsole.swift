@@ -16,7 +16,7 @@ extension ConsoleFiles {
 <title>IdentityBus</title>
 <link rel="icon" href="data:,">
 <link rel="stylesheet" href="/console/console-32e5d8c800.css">
-<script type="module" src="/console/app-7b8dc05dfd.js"></script>
+<script type="module" src="/console/app-2c2eb134fa.js"></script>
 </head>
 <body>
 <a class="skip" href="#main">Skip to the page</a>
@@ -36,12 +36,13 @@ extension ConsoleFiles {
 </html>
 """#),
         File(
-            name: "act-06133688fc.js", type: "text/javascript; charset=utf-8",
+            name: "act-84eba0458c.js", type: "text/javascript; charset=utf-8",
             text: #"""
-import { call, holder, may, Refusal } from "./api-79aba88d64.js";
+import { call, holder, may, Refusal } from "./api-6c51e34e06.js";
 import { card, counted, h, join, list, moment, personAddress, problem, refused, table, titled, value } from "./dom-06f6a02386.js";
-import { curlLine, elsewhere, sendLine } from "./shell-ae363ded81.js";
+import { curlLine, elsewhere, sendLine } from "./shell-4f7e9b7cb9.js";
 const acts = {
+__proto__: null,
 detach: {
 title: "Take two people apart", service: "sync", vouches: true,
 about: "Some identities leave a profile for a new one, with the devices known by nothing else. The two stay apart from then on.",
@@ -108,9 +109,13 @@ const {service, fields} = acts[name];
 const path = `/admin/v1/${service}/${name}`;
 const outcome = h("div", {"aria-live": "polite"});
 const identities = h("div");
+let changes = 0;
 const form = h("form.card", {
 onsubmit: (event) => { event.preventDefault(); preview(); },
-oninput: () => outcome.replaceChildren(),
+oninput: () => {
+changes += 1;
+outcome.replaceChildren();
+},
 onchange: ({target}) => { if (target.name === "mpid") listIdentities(target.value); },
 }, Object.entries({...fields, author: "Your name", reason: "Why, such as the number of the case"}).map(([name, title]) => {
 if (name === "identities") return h("fieldset", h("legend", title), identities);
@@ -146,7 +151,7 @@ const data = wanted();
 lastAuthor = data.author;
 const key = crypto.randomUUID?.() ?? String(Math.random());
 const type = `${service}.${name}`;
-await during("Trying it in all services…", async () => show("This would happen", await call("POST", `${path}?dryRun=true`, data),
+await during("Trying it in all services…", async () => shown("This would happen", await call("POST", `${path}?dryRun=true`, data),
 h("div.buttons", h("button.danger", {type: "button", onclick: () => carryOut(data, key)}, "Carry it out"),
 h("span.quiet", "Nothing is done yet.")),
 elsewhere(["a preview", sendLine(type, data, true)], ["the act", sendLine(type, data, false)],
@@ -155,29 +160,36 @@ elsewhere(["a preview", sendLine(type, data, true)], ["the act", sendLine(type, 
 const carryOut = (data, key) => during("Carrying it out…", async () => {
 const result = await call("POST", path, data, {headers: {"Idempotency-Key": key}});
 const isBegun = name === "erase-user" && !result.completedAt;
-show(isBegun ? "It has begun, and goes on by itself" : "It is done", {result},
+return shown(isBegun ? "It has begun, and goes on by itself" : "It is done", {result},
 h("p", h("a", {href: personAddress(data.installId ?? data.userId ?? data.mpid)}, "See the person as it is now")));
-});
-async function during(words, work) {
+}, () => carryOut(data, key));
+async function during(words, work, again) {
+const before = changes;
 const buttons = [...form.parentElement.querySelectorAll("button")];
 buttons.forEach((button) => { button.disabled = true; });
 outcome.replaceChildren(h("p.quiet", words));
+let parts;
 try {
-await work();
+parts = [await work()];
 } catch (refusal) {
 if (!(refusal instanceof Refusal)) throw refusal;
-outcome.replaceChildren(refused("It cannot be done", refusal));
+const isOpen = [0, 504].includes(refusal.status);
+if (isOpen) refusal.message = again ? "No answer came. It may have been done, or be done yet." : "No answer came. Nothing was done.";
+parts = [refused(isOpen && again ? "It is not known whether it was done" : "It cannot be done", refusal),
+...isOpen && again ? [h("button", {type: "button", onclick: again}, "Ask again for the same")] : []];
 }
 buttons.forEach((button) => { button.disabled = false; });
+if (!again && before !== changes) return;
+outcome.replaceChildren(...parts);
 outcome.firstElementChild?.scrollIntoView({block: "nearest"});
 }
-const show = (title, {result = {}, events = [], message}, ...more) => outcome.replaceChildren(card(title,
+const shown = (title, {result = {}, events, message}, ...more) => card(title,
 message && h("p.notice", message),
-events.length > 0 && [h("h3", counted(events.length, "change")), list(events.map(({words}) => words))],
+events?.length > 0 && [h("h3", counted(events.length, "change")), list(events.map(({words}) => words))],
 result.devices?.length > 0 && [h("h3", "Devices"), table("Devices", deviceColumns, result.devices)],
 result.done && certificate(result),
-!events.length && !result.devices?.length && !result.done && h("p", "Nothing else changes."),
-more));
+events?.length === 0 && !result.devices?.length && !result.done && h("p", "Nothing else changes."),
+more);
 return h("div", form, outcome);
 }
 const deviceColumns = [
@@ -201,7 +213,7 @@ list([
 ];
 """#),
         File(
-            name: "api-79aba88d64.js", type: "text/javascript; charset=utf-8",
+            name: "api-6c51e34e06.js", type: "text/javascript; charset=utf-8",
             text: #"""
 let secret = null;
 export let holder = null;
@@ -213,15 +225,10 @@ Object.assign(this, {status, code: problem.code, ref: problem.ref});
 }
 }
 export async function signIn(key) {
+if (/[^\x21-\x7e]/.test(key)) throw new Refusal(0, {detail: "No key has such characters: type the quotes and blanks anew."});
 secret = key;
-try {
 holder = await call("GET", "/admin/v1/key");
-} catch (refusal) {
-signOut();
-throw refusal;
 }
-}
-export function signOut() { secret = holder = null; }
 export const may = (scope) => holder.scopes.includes(scope);
 export async function call(method, path, body, {headers, signal} = {}) {
 let response;
@@ -242,18 +249,19 @@ return answer;
 export const explain = (id, source, limit, signal) => call("POST", "/admin/v1/people/resolve", {id, limit, ...source && {source}}, {signal});
 """#),
         File(
-            name: "app-7b8dc05dfd.js", type: "text/javascript; charset=utf-8",
+            name: "app-2c2eb134fa.js", type: "text/javascript; charset=utf-8",
             text: #"""
-import { holder, isDemo, may, signIn, signOut } from "./api-79aba88d64.js";
+import { holder, isDemo, may, signIn } from "./api-6c51e34e06.js";
 import { h, heading, personAddress, problem, refused, say, value } from "./dom-06f6a02386.js";
-import { actPage, actsPage } from "./act-06133688fc.js";
-import { commandPage } from "./decisions-b302fa49c8.js";
-import { lettersPage, nowPage } from "./deployment-1881f423c0.js";
-import { personPage } from "./person-b7a22d1052.js";
+import { actPage, actsPage } from "./act-84eba0458c.js";
+import { commandPage } from "./decisions-32f7925e0d.js";
+import { lettersPage, nowPage } from "./deployment-0b95f3e64c.js";
+import { personPage } from "./person-2745211407.js";
 const main = document.getElementById("main");
 const search = searchBox("search");
 let leaving = new AbortController();
 const pages = {
+__proto__: null,
 "": ["Who is it about?", () => homePage()],
 person: ["Person", ({path: [id], signal}) => personPage(id, signal), "support"],
 command: ["Command", ({path: [id, source], signal}) => commandPage(id, source, signal), "support"],
@@ -262,7 +270,6 @@ letters: ["Dead letters", ({signal}) => lettersPage(signal)],
 do: ["Do", ({path: [name], query}) => name ? actPage(name, query) : actsPage()],
 };
 async function show() {
-if (location.hash && !location.hash.startsWith("#/")) return;
 leaving.abort();
 leaving = new AbortController();
 const {signal} = leaving;
@@ -298,10 +305,7 @@ say(first.textContent);
 function decoded(part) {
 try { return decodeURIComponent(part); } catch { return part; }
 }
-function leave() {
-signOut();
-show();
-}
+const leave = () => location.reload();
 const failed = (title, failure) => [heading(title), refused("This could not be shown", failure),
 h("button.primary", {type: "button", onclick: show}, "Try again")];
 function signInForm() {
@@ -365,6 +369,10 @@ h("label.visually-hidden", {for: id}, "Look for any id"), field, h("button.prima
 }
 document.querySelector(".brand").after(search);
 document.getElementById("out").addEventListener("click", leave);
+document.querySelector(".skip").addEventListener("click", (event) => {
+event.preventDefault();
+main.focus();
+});
 addEventListener("hashchange", show);
 show();
 """#),
@@ -502,11 +510,11 @@ main{padding:1rem 0.75rem 3rem}
 }
 """#),
         File(
-            name: "decisions-b302fa49c8.js", type: "text/javascript; charset=utf-8",
+            name: "decisions-32f7925e0d.js", type: "text/javascript; charset=utf-8",
             text: #"""
-import { explain } from "./api-79aba88d64.js";
+import { explain } from "./api-6c51e34e06.js";
 import { card, counted, duration, h, join, list, moment, problem, table, titled, value } from "./dom-06f6a02386.js";
-import { curlLine, elsewhere, explainLine } from "./shell-ae363ded81.js";
+import { curlLine, elsewhere, explainLine } from "./shell-4f7e9b7cb9.js";
 const pause = 3600_000;
 const choices = [
 ["What changed", (decision) => decision.words.isShown],
@@ -616,17 +624,20 @@ export const explainedElsewhere = (id, source) => elsewhere(["the command line",
 ["HTTP", curlLine("POST", "/admin/v1/people/resolve", {id, ...source && {source}})]);
 """#),
         File(
-            name: "deployment-1881f423c0.js", type: "text/javascript; charset=utf-8",
+            name: "deployment-0b95f3e64c.js", type: "text/javascript; charset=utf-8",
             text: #"""
-import { call, holder } from "./api-79aba88d64.js";
+import { call, holder } from "./api-6c51e34e06.js";
 import { card, duration, h, moment, problem, table, titled, value } from "./dom-06f6a02386.js";
-import { curlLine, elsewhere, lines, quoted } from "./shell-ae363ded81.js";
+import { curlLine, elsewhere, lines, quoted } from "./shell-4f7e9b7cb9.js";
 const [silence, forgotten] = [30_000, 600_000];
 export function nowPage(signal) {
 const place = h("div", h("p.quiet", "Waiting for the first reports…"));
-follow(place, signal).catch((failure) => {
-if (failure.name !== "AbortError") place.replaceChildren(problem(failure.message));
+const watch = () => follow(place, signal).catch((failure) => {
+if (signal.aborted) return;
+place.replaceChildren(problem(`${failure.message} It is asked again every five seconds.`));
+setTimeout(watch, 5000);
 });
+watch();
 return [titled("Deployment", "Now"), place, elsewhere(
 ["the command line", "identitybus watch --topic identity.status.v1 --since 30s"],
 ["HTTP", curlLine("GET", "/admin/v1/status")])];
@@ -635,7 +646,6 @@ async function follow(place, signal) {
 let after;
 while (!signal.aborted) {
 const {at, next, replicas} = await call("GET", `/admin/v1/status${after ? `?after=${after}` : ""}`, null, {signal});
-if (next === after) continue;
 after = next;
 const rows = replicas
 .map((replica) => ({...replica, silent: Date.parse(at) - Date.parse(replica.time)}))
@@ -877,13 +887,13 @@ list(lines.map(({from, to, word}) => [named(all.get(from)), ` ${word} `, named(a
 }
 """#),
         File(
-            name: "person-b7a22d1052.js", type: "text/javascript; charset=utf-8",
+            name: "person-2745211407.js", type: "text/javascript; charset=utf-8",
             text: #"""
-import { explain } from "./api-79aba88d64.js";
+import { explain } from "./api-6c51e34e06.js";
 import { card, duration, h, join, list, moment, table, titled, value } from "./dom-06f6a02386.js";
 import { graph, relationList, relations } from "./graph-c2eb63083e.js";
-import { explainedElsewhere, missing, rule, story } from "./decisions-b302fa49c8.js";
-import { actAddress, mayAct } from "./act-06133688fc.js";
+import { explainedElsewhere, missing, rule, story } from "./decisions-32f7925e0d.js";
+import { actAddress, mayAct } from "./act-84eba0458c.js";
 export async function personPage(asked, signal) {
 const found = await explain(asked, null, 200, signal);
 const {id, rows, decisions} = found;
@@ -937,13 +947,14 @@ profiles.some((profile) => profile.mpid === data.mpid && valuesOf(profile, one.t
 const own = installs.filter((install) => install.userId === userId);
 const active = own.find((install) => install.activity === "active");
 if (active) return finding("good", ["Active on install ", value(active.installId), ` (${active.device}, ${active.platform}).`]);
+const usable = own.find(({status}) => status === "enabled");
 return own.length > 0 && finding("warn",
 ["No install is active: ", join(own.map((install) => `${install.installId} ${why(install)}`)), "."],
-["make-active", {installId: own[0].installId}, "Make one active"]);
+usable && ["make-active", {installId: usable.installId}, "Make one active"]);
 }),
-({users}) => users.map((user) => user.isErased && finding("bad", ["User ", value(user.userId), " was erased",
-user.erasedAt && [" on ", moment(user.erasedAt)],
-user.isUnderWay ? ", and not yet in all services." : ". What was erased cannot come back."])),
+({users, profiles}) => [...users, ...profiles].map((one) => one.isErased && finding("bad",
+[one.mpid ? "Profile " : "User ", value(one.mpid ?? one.userId), " was erased", one.erasedAt && [" on ", moment(one.erasedAt)],
+one.isUnderWay ? ", and not yet in all services." : ". What was erased cannot come back."])),
 ({profiles}) => profiles.map(({mpid, apartFrom}) => apartFrom && finding("warn",
 ["Profile ", value(mpid), " is kept apart from ", join(apartFrom), "."],
 ["allow", {mpid, otherMPID: apartFrom[0]}, "Let them meet again"])),
@@ -964,12 +975,13 @@ const finding = (tone, text, wanted) => h(`li.${tone}`, h("span", text), wanted 
 const act = (name, data, word) => mayAct(name) && h("a.button.small", {href: actAddress(name, data)}, word);
 const because = {restricted: "is restricted", disabled: "is disabled", superseded: "was superseded", waitsForPhone: "waits behind a phone"};
 const why = (install) => install.status ? because[install.inactiveBecause] ?? `is ${install.activity}` : "another user's";
+const presence = (row) => row.isErased ? "erased" : row.isRestricted ? "restricted" : "present";
 function now({users, installs, profiles, devices, others}) {
 const tables = [
 ["Users", users, [
 ["User", (row) => value(row.userId)],
 ["External id", (row) => row.externalId ? value(row.externalId) : "–"],
-["State", (row) => row.isErased ? "erased" : row.isRestricted ? "restricted" : "present"],
+["State", presence],
 ["Do", ({userId, externalId, isErased}) => !isErased && [act("change-external-id", {userId}, "Change external id"),
 externalId && act("unlink-user", {userId}, "Take external id"), act("erase-user", {userId}, "Erase")]],
 ]],
@@ -986,6 +998,7 @@ status === "enabled" ? act("set-install-status", {installId, status: "disabled"}
 ["Profile", (row) => value(row.mpid)],
 ["Identities", (row) => row.identities?.length
 ? list(row.identities.map((one) => [h("span.quiet", one.type, " "), value(one.value)])) : "none"],
+["State", presence],
 ["Seen", (row) => row.lastSeen && [moment(row.firstSeen), " to ", moment(row.lastSeen)]],
 ["Do", ({mpid, isErased, isRestricted}) => !isErased && [act("detach", {mpid}, "Take apart"),
 act("restrict", {mpid, isRestricted: !isRestricted}, isRestricted ? "End restriction" : "Restrict")]],
@@ -1004,20 +1017,20 @@ others.length > 0 && h("details", h("summary", "What else the services hold"), l
 }
 const unknown = () => card("No service of this app knows this id",
 h("ul",
-h("li", "It was never seen: a typing error, or a request that never arrived."),
+h("li", "It was never seen: a typing error (capitals count), or a request that never arrived."),
 h("li", "It was refused for its signature or its form, and is a ", h("a", {href: "#/letters"}, "dead letter"), "."),
 h("li", "It is another app's. This key sees one app only."),
 h("li", "It was erased, or forgotten by retention.")));
 """#),
         File(
-            name: "shell-ae363ded81.js", type: "text/javascript; charset=utf-8",
+            name: "shell-4f7e9b7cb9.js", type: "text/javascript; charset=utf-8",
             text: #"""
 import { h, say } from "./dom-06f6a02386.js";
-import { holder } from "./api-79aba88d64.js";
+import { holder } from "./api-6c51e34e06.js";
 export const quoted = (text) => /^[\w@%+=:,.\/-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 const asked = () => `--app ${quoted(holder.app)} --key-id ${quoted(holder.key)}`;
 export const explainLine = (id, source) =>
-`identitybus explain ${id.startsWith("-") ? "-- " : ""}${quoted(id)} ${asked()}${source ? ` --source ${quoted(source)}` : ""}`;
+`identitybus explain ${asked()}${source ? ` --source ${quoted(source)}` : ""} ${id.startsWith("-") ? "-- " : ""}${quoted(id)}`;
 export const sendLine = (type, data, isDryRun) =>
 `identitybus send ${type} ${asked()} ${isDryRun ? "--dry-run" : "--wait 20"} --data ${quoted(JSON.stringify(data))}`;
 export const curlLine = (method, path, body) =>
