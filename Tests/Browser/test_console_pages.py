@@ -15,7 +15,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
 SUPPORT, ADMIN, DESK = "demo-support", "demo-admin", "support-desk"
@@ -274,6 +274,34 @@ def test_a_wrong_key_is_told_so(browser: Browser, address: str) -> None:
         page.keyboard.press("Enter")
         expect(page.get_by_role("alert")).to_contain_text("does not check out")
         assert page.evaluate("document.cookie + localStorage.length + sessionStorage.length") == "00"
+
+
+def test_an_act_without_an_answer_is_not_called_undone(browser: Browser, address: str) -> None:
+    """The same act can be asked for again: it is done once."""
+    with opened(browser, address, ADMIN) as page:
+        page.goto(f"{address}#/do/set-install-status?installId=joans-phone&status=disabled")
+
+        lost: list[int] = []
+
+        def lose(route: Route) -> None:
+            answer = route.fetch()
+            lost.append(answer.status)
+            if len(lost) > 1:
+                return route.fulfill(response=answer)
+            route.fulfill(status=504, content_type="application/problem+json", body='{"title":"Gateway Timeout","status":504}')
+
+        page.route(re.compile("/set-install-status$"), lose)
+        for name, text in {"author": "kim", "reason": "a case"}.items():
+            page.locator(f"#f-{name}").fill(text)
+        page.get_by_role("button", name="Preview").click()
+        expect(page.get_by_text("This would happen")).to_be_visible()
+        page.get_by_role("button", name="Carry it out").click()
+        expect(page.get_by_role("heading", name="It is not known whether it was done")).to_be_visible()
+        page.get_by_role("button", name="Ask again for the same").click()
+        expect(page.get_by_role("heading", name="It is done")).to_be_visible()
+        expect(page.get_by_text("Nothing else changes")).not_to_be_visible()
+        page.goto(f"{address}#/do/set-install-status?installId=joans-phone&status=enabled")
+        act(page)
 
 
 def test_nothing_of_whoever_was_here_stays(browser: Browser, address: str) -> None:
