@@ -284,7 +284,7 @@ struct Draft: IdentityIndex {
     }
 
     /// A profile as it is written. Who becomes known is a person of their own, whomever the anonymous profile was aliased
-    /// into: anybody may have said that (S96).
+    /// into: anybody may have said that (S96). So is whose user has a name again that nobody else has (S122).
     private func settled(_ profile: Profile) -> Profile {
         var profile = profile
         let before = state.profile(app, profile.mpid)
@@ -292,7 +292,7 @@ struct Draft: IdentityIndex {
             profile.mark = nil  // S94
         }
         if !profile.aliasedInto.isEmpty, profile.isKnown(settings),
-            before?.isKnown(settings) == false
+            before.map({ !$0.isKnown(settings) || profile.hasItsNameAgain(since: $0, settings) }) == true
         {
             profile.aliasedInto = []
             profile.growth += 1

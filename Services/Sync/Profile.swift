@@ -161,6 +161,12 @@ extension Profile {
         return before.hasItsName(settings) && !hasItsName(settings)
     }
 
+    /// Whether its user, who had lost the customer id of the mark, has one (S122).
+    func hasItsNameAgain(since before: Profile, _ settings: SyncSettings) -> Bool {
+        guard let user = mark?.userID, before.mark?.userID == user else { return false }
+        return !before.hasItsName(settings) && hasItsName(settings)
+    }
+
     /// The customer id of a mark.
     func name(of mark: LinkMark?) -> Identity {
         Identity(.customerID, IdentityValue(mark?.externalID.text ?? ""))

@@ -153,9 +153,14 @@ struct NaiveSyncModel {
         }
     }
 
-    /// S96: of whoever was nobody and is somebody now, nothing said before counts.
-    mutating func growUp() {
-        let grown = people.filter { nobodies.contains($0.mpid) && isKnown($0) }.map(\.mpid)
+    /// S96, S122: of whoever was nobody and is somebody now, nothing said before counts, nor of whom a user is called by
+    /// another name now when theirs was gone.
+    mutating func growUp(since before: NaiveSyncModel) {
+        let again = people.filter { person in
+            guard let old = before.person(person.mpid), old.user != nil, old.user == person.user else { return false }
+            return isKnown(person) && isAsMarked(person) && !before.isAsMarked(old)
+        }
+        let grown = (people.filter { nobodies.contains($0.mpid) && isKnown($0) } + again).map(\.mpid)
         pairs.removeAll { grown.contains($0.of[0]) }
         nobodies = Set(people.filter { !isKnown($0) }.map(\.mpid))
     }

@@ -251,7 +251,7 @@ import Testing
         let before = model
         defer {
             model.dropMarks(since: before)
-            model.growUp()
+            model.growUp(since: before)
             model.tellFreezes(since: before, now: now)
             model.turnOthers(since: before, now: now)
         }

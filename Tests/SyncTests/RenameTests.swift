@@ -9,23 +9,22 @@ import Testing
 @testable import Runtime
 @testable import Sync
 
-/// Support gives people other external ids, and others had these before, have them still, or come by the old ones.
-@Suite struct RenameTests: ErasingTests {
-    private func rename(_ user: UserID, _ old: ExternalID?, to new: ExternalID, at moment: Int64) -> SyncCommand {
+extension ErasingTests {
+    func rename(_ user: UserID, _ old: ExternalID?, to new: ExternalID, at moment: Int64) -> SyncCommand {
         .renamed(
             ExternalIDChanged(
                 userId: user, externalId: new, previousExternalId: old,
                 linkedAt: Timestamp(milliseconds: moment), author: "kim", reason: "typo"))
     }
 
-    private func unlink(_ user: UserID, _ old: ExternalID, at moment: Int64) -> SyncCommand {
+    func unlink(_ user: UserID, _ old: ExternalID, at moment: Int64) -> SyncCommand {
         .unlinked(
             ExternalIDRemoved(
                 userId: user, externalId: old, unlinkedAt: Timestamp(milliseconds: moment), author: "kim",
                 reason: "wrong"))
     }
 
-    private func forget(_ user: UserID, _ present: ExternalID?, _ former: [ExternalID: Int64], at moment: Int64)
+    func forget(_ user: UserID, _ present: ExternalID?, _ former: [ExternalID: Int64], at moment: Int64)
         -> SyncCommand
     {
         let names = former.sorted { $0.key < $1.key }.map {
@@ -37,10 +36,13 @@ import Testing
                 erasedAt: Timestamp(milliseconds: moment)))
     }
 
-    private func customers(_ world: World, _ mpid: MPID?) -> [String] {
+    func customers(_ world: World, _ mpid: MPID?) -> [String] {
         world.profile(mpid)?.values(of: .customerID).map(\.value.text) ?? []
     }
+}
 
+/// Support gives people other external ids, and others had these before, have them still, or come by the old ones.
+@Suite struct RenameTests: ErasingTests {
     // MARK: Who has the old name
 
     /// S121, as S95 of the present one: the name is free since the erasure, and a link of since then that is read first gives
@@ -154,84 +156,6 @@ import Testing
         world.run(rename("user-1", "anna", to: "annette", at: world.now))
         let made = try #require(world.state.profiles.values.first { _ in true })
         #expect(customers(world, made.mpid) == ["annette"] && made.mark?.userID == "user-1")
-    }
-
-    // MARK: Another user's
-
-    /// S122: the name was another user's until then, of whom it is read later. That user's profile is without it, and still
-    /// that user's.
-    @Test func whoLostTheNameBeforeKeepsTheMark() throws {
-        let world = world()
-        let mine = try #require(world.login(["customerid": "anna"])?.mpid)
-        let other = try #require(world.login(["customerid": "annette"], on: "d2")?.mpid)
-        let linkedAt = world.now
-        world.run(link("user-1", "anna", at: linkedAt))
-        world.run(link("user-2", "annette", at: linkedAt))
-        world.run(rename("user-1", "anna", to: "annette", at: linkedAt + 2))
-        #expect(customers(world, mine) == ["annette"] && world.profile(mine)?.mark?.userID == "user-1")
-        #expect(customers(world, other).isEmpty && world.profile(other)?.mark?.userID == "user-2")
-        // A link of before does not take it back.
-        world.run(link("user-2", "annette", at: linkedAt))
-        #expect(world.profile(mine)?.mark?.userID == "user-1")
-        // Another name of theirs is read.
-        world.run(rename("user-2", "annette", to: "bert", at: linkedAt + 1))
-        #expect(customers(world, other) == ["bert"] && world.profile(other)?.mark?.userID == "user-2")
-        #expect(world.login(["customerid": "bert"], on: "d3")?.mpid == other)
-    }
-
-    /// S122: the same where the other user is erased, or was called so by mistake, and that is read later.
-    @Test(arguments: [true, false]) func whoLostTheNameBeforeGoesWithItsPerson(_ isUnlinked: Bool) throws {
-        let world = world()
-        let mine = try #require(world.login(["customerid": "anna"])?.mpid)
-        let other = try #require(world.login(["customerid": "annette"], on: "d2")?.mpid)
-        let linkedAt = world.now
-        world.run(link("user-1", "anna", at: linkedAt))
-        world.run(link("user-2", "annette", at: linkedAt))
-        world.run(rename("user-1", "anna", to: "annette", at: linkedAt + 2))
-        if isUnlinked {
-            world.run(unlink("user-2", "annette", at: linkedAt + 1))
-            #expect(world.profile(other)?.mark == nil && world.profile(mine)?.mark?.userID == "user-1")
-            world.run(forget("user-2", nil, [:], at: world.now))
-            #expect(gone(world).isEmpty)
-            world.run(forget("user-1", "annette", ["anna": linkedAt + 2], at: world.now))
-            #expect(gone(world) == [mine, other])
-        } else {
-            world.run(forget("user-2", "annette", [:], at: linkedAt + 1))
-            #expect(gone(world) == [other])
-            #expect(customers(world, mine) == ["annette"] && world.profile(mine)?.mark?.userID == "user-1")
-        }
-    }
-
-    /// S122: who was unlinked from the name before protects nothing of the person who has it.
-    @Test func aMarkWithoutTheNameProtectsNothing() throws {
-        let world = world()
-        let mine = try #require(world.login(["customerid": "anna"])?.mpid)
-        let other = try #require(world.login(["customerid": "annette"], on: "d2")?.mpid)
-        let linkedAt = world.now
-        world.run(link("user-1", "anna", at: linkedAt))
-        world.run(link("user-2", "annette", at: linkedAt))
-        world.run(rename("user-1", "anna", to: "annette", at: linkedAt + 2))
-        world.run(forget("user-1", "annette", ["anna": linkedAt + 2], at: world.now))
-        #expect(gone(world) == [mine, other])
-        // Nothing in clear is made anew.
-        #expect(world.state.profiles.count == 2)
-    }
-
-    /// S122: another user got the name after this one had lost it again, and that was read first.
-    @Test func whoGotTheNameLaterKeepsIt() throws {
-        let world = world()
-        let mine = try #require(world.login(["customerid": "anna", "ios_idfv": "1"])?.mpid)
-        let other = try #require(world.login(["customerid": "annette"], on: "d2")?.mpid)
-        let linkedAt = world.now
-        world.run(link("user-1", "anna", at: linkedAt))
-        world.run(link("user-2", "annette", at: linkedAt + 3))
-        world.run(rename("user-1", "anna", to: "annette", at: linkedAt + 1))
-        #expect(customers(world, other) == ["annette"] && world.profile(other)?.mark?.userID == "user-2")
-        #expect(world.profile(mine)?.identities == [] && world.profile(mine)?.mark?.userID == "user-1")
-        #expect(world.identify(["ios_idfv": "1"])?.mpid != mine, "who uses the device next is not this person")
-        world.run(rename("user-1", "annette", to: "ann", at: linkedAt + 2))
-        #expect(customers(world, mine) == ["ann"] && world.profile(mine)?.isOrphaned == false)
-        #expect(world.login(["customerid": "ann"])?.mpid == mine)
     }
 
     // MARK: Whose it was before
