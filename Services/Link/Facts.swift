@@ -38,7 +38,7 @@ extension LinkService {
                 add(install, of: person, to: &subject)
             }
         }
-        for hold in try store.holds([Hold.key(app.id, named.id)]) {
+        for hold in try store.holds([Hold.key(app.id, named.id)]) where hold.ended == nil {
             subject.add(
                 "hold",
                 [

@@ -137,7 +137,7 @@ private struct ImportDraft {
         if let owner = names[externalID].flatMap(person) ?? state.person(app: context.app.id, externalID: externalID) {
             throw Refusal(reason: .externalIDTaken, rows: [.person(owner)])
         }
-        if let hold = state.hold(context.app.id, externalID), !hold.isOver(context.now) {
+        if let hold = state.hold(context.app.id, externalID), hold.keeps(context.now) {
             throw Refusal(reason: .externalIDTaken, rows: [.hold(hold)])
         }
     }

@@ -122,7 +122,8 @@ extension LinkDecider {
         try checkStatus(of: install)  // L7
         guard install.userID != nil || install.isOpen else { throw Rejection(.noLinkingInProgress) }  // L7a
         if let age = lateness(on: install) { return tooLate(request, by: age) }
-        return try connect(install, to: request.externalId, by: .request)  // L8 to L15
+        // L8 to L15
+        return try connect(install, to: request.externalId, by: .request, asked: context.told.milliseconds)
     }
 
     /// By how many milliseconds the command is older than the install's turn, if that is too much (L46). Who is linked
@@ -160,7 +161,8 @@ extension LinkDecider {
         var install = known ?? Install(id: command.installId, app: app.id, device: command.device)
         install.device = command.device
         let way: Way = command.mode == .create ? .creation : .request
-        var decision = try connect(install, to: command.externalId, by: way)  // L8 to L15
+        let asked = command.askedAt?.milliseconds ?? context.told.milliseconds
+        var decision = try connect(install, to: command.externalId, by: way, asked: asked)  // L8 to L15
         guard known?.device != command.device else { return decision }
         let event = InstallRegistered(installId: install.id, device: install.device, userId: known?.userID)
         decision.events.insert(event, at: 0)
@@ -171,11 +173,13 @@ extension LinkDecider {
     /// What is asked for: that the install's person be linked, or that a creation bring the external id's person.
     private enum Way { case request, creation }
 
+    /// - Parameter asked: since when it is meant, in milliseconds.
     private func connect(
-        _ install: Install, to externalID: ExternalID, by way: Way
+        _ install: Install, to externalID: ExternalID, by way: Way, asked: Int64
     ) throws(Rejection) -> Decision {
         let owner = state.person(app: app.id, externalID: externalID)
-        if owner == nil { try checkHold(of: externalID) }  // L66
+        // L66, L66a
+        if owner == nil || install.userID != owner?.userID { try checkHold(of: externalID, asked: asked) }
         switch person(on: install) {
         case let person? where person.isLinked(to: externalID):
             return try linkAgain(install, person, externalID, by: way)  // L9, L9a, L10, L53

@@ -108,10 +108,10 @@ public struct LinkService: CommandService {
         }
     }
 
-    /// External ids that were changed: nobody has them, as it seems. And those of whoever is erased.
+    /// External ids that were changed, and those of whoever is erased.
     private func loadHolds(_ wanted: LinkWanted, _ store: LinkStore, _ state: inout LinkState) throws {
-        let unowned = wanted.mayBeHeld.filter { state.user($0) == nil }.map { Hold.key($0.app, $0.id) }
-        if !unowned.isEmpty { state.load(try store.holds(Set(unowned))) }
+        let names = wanted.mayBeHeld.map { Hold.key($0.app, $0.id) }
+        if !names.isEmpty { state.load(try store.holds(Set(names))) }
         guard wanted.erases else { return }
         let erased = wanted.erased.union(wanted.erasedNames.compactMap(state.user))
         state.load(try store.holds(of: erased))

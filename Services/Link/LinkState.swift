@@ -250,7 +250,7 @@ public struct LinkStore {
                 """
                 CREATE TABLE holds (
                   app TEXT NOT NULL, external_key BYTEA NOT NULL, user_id TEXT NOT NULL, since BIGINT NOT NULL,
-                  until BIGINT NOT NULL, PRIMARY KEY (app, external_key))
+                  until BIGINT NOT NULL, ended BIGINT, PRIMARY KEY (app, external_key))
                 """,
                 "CREATE INDEX holds_of_user ON holds (user_id)",
                 // `record` is the whole erasure; the other columns are what it is looked up by.
@@ -379,6 +379,7 @@ extension Hold: SQLKeyedRecord {
         try columns.column("user_id", &userID)
         try columns.column("since", &since)
         try columns.column("until", &until)
+        try columns.column("ended", &ended)
     }
 }
 

@@ -102,7 +102,10 @@ extension LinkDecider {
                         app: app.id, externalID: old, userID: person.userID, since: now, until: now + app.linking.hold))
             )
         }
-        if hold != nil { decision.changes.append(.released(Hold.key(app.id, new))) }
+        if var hold {
+            hold.ended = moment.milliseconds
+            decision.changes.append(hold.userID == person.userID ? .released(hold.key) : .hold(hold))
+        }
         return decision
     }
 
@@ -115,14 +118,15 @@ extension LinkDecider {
         )
     }
 
-    /// L66. Its person has another one by now; whoever sends it has not heard of that.
-    func checkHold(of externalID: ExternalID) throws(Rejection) {
-        guard hold(on: externalID) == nil else { throw Rejection(.externalIDChanged) }
+    /// L66, L66a. Whom it meant has another one by now; whoever sends it has not heard of that, or had not yet.
+    func checkHold(of externalID: ExternalID, asked: Int64) throws(Rejection) {
+        guard let hold = state.hold(app.id, externalID), !hold.isOver(context.now) else { return }
+        guard let ended = hold.ended, ended <= asked else { throw Rejection(.externalIDChanged) }
     }
 
     /// What keeps all but who had the external id from it.
     private func hold(on externalID: ExternalID) -> Hold? {
-        state.hold(app.id, externalID).flatMap { $0.isOver(context.now) ? nil : $0 }
+        state.hold(app.id, externalID).flatMap { $0.keeps(context.now) ? $0 : nil }
     }
 
     /// L68: one that support ends is still there in its first minute.
@@ -279,6 +283,9 @@ public struct Hold: Sendable, Hashable {
     /// In milliseconds since 1970.
     var since: Int64
     var until: Int64
+    /// Since when support has given it to somebody else, in milliseconds (L68). What was meant before that means its person
+    /// of then.
+    var ended: Int64?
 
     /// So long no hold ends, in milliseconds: the services hear meanwhile that the external id was changed.
     static let least: Int64 = 60_000
@@ -300,4 +307,7 @@ public struct Hold: Sendable, Hashable {
     }
 
     func isOver(_ now: Timestamp) -> Bool { until <= now.milliseconds }
+
+    /// Whether it keeps others from the external id.
+    func keeps(_ now: Timestamp) -> Bool { ended == nil && !isOver(now) }
 }

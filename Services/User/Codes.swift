@@ -86,7 +86,7 @@ extension UserDecider {
     func reserve(_ text: String, for installID: InstallID) throws(Rejection) -> (HeldCode, UserState.Change) {
         guard let code = state.code(CodeDigest(of: text)) else { throw Rejection(.authCodeInvalid) }
         if let refusal = code.refusal(app: app.id, now: now) { throw Rejection(refusal) }
-        let held = HeldCode(externalID: code.externalID, digest: code.digest)
+        let held = HeldCode(externalID: code.externalID, digest: code.digest, moment: code.moment)
         return (held, .code(code.with(.reserved(installID: installID))))
     }
 

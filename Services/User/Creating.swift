@@ -83,7 +83,9 @@ extension UserDecider {
         let command: any CommandMessage =
             switch question.want {
             case .user(by: .code(let code), _):
-                EstablishLink(installId: install.id, device: device, externalId: code.externalID, mode: .create)
+                EstablishLink(
+                    installId: install.id, device: device, externalId: code.externalID, mode: .create,
+                    askedAt: code.moment)
             case .user(by: .unlinked, _): RegisterInstall(installId: install.id, device: device, user: .new)
             case .linkersTurn: RegisterInstall(installId: install.id, device: device, user: .none)
             }

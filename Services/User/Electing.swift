@@ -16,7 +16,8 @@ extension UserDecider {
         let (code, reserved) = try reserve(text, for: install.id)
         let election = Election(commands: Beginners(Waiting(context.command)), code: code, forward: forwardID)
         let request = EstablishLink(
-            installId: install.id, device: account.registration.device, externalId: code.externalID, mode: .create)
+            installId: install.id, device: account.registration.device, externalId: code.externalID, mode: .create,
+            askedAt: code.moment)
         return later(
             install.with(.electing(account, election)), changes: [reserved],
             forwards: [forward(request, expiry: context.expiry)])

@@ -43,7 +43,7 @@ extension UserDecider {
         let link = PendingLink(commands: begun, step: .asking(code, forward: forwardID))
         let request = EstablishLink(
             installId: install.id, device: account.registration.device, externalId: code.externalID,
-            mode: .linkExistingUser)
+            mode: .linkExistingUser, askedAt: code.moment)
         return later(
             install.with(.linking(account, link)), changes: [reserved],
             forwards: [forward(request, expiry: context.expiry)])

@@ -33,6 +33,8 @@ public struct Beginners: Codable, Sendable, Hashable {
 public struct HeldCode: Codable, Sendable, Hashable {
     var externalID: ExternalID
     var digest: CodeDigest
+    /// When it was asked for.
+    var moment: Timestamp
 }
 
 /// The linker is done, and the link service is asked whether it is so.

@@ -118,7 +118,9 @@ struct ReferenceEvent<Payload: Encodable>: Encodable {
             RegisterInstall(installId: "i1", device: Device(kind: .other, platform: "web"), user: .none)),
         message(
             "command-link-establish-create",
-            EstablishLink(installId: "i1", device: device, externalId: "anna", mode: .create)),
+            EstablishLink(
+                installId: "i1", device: device, externalId: "anna", mode: .create,
+                askedAt: Timestamp(milliseconds: 1_700_000_000_123))),
         message(
             "command-link-establish-existing",
             EstablishLink(

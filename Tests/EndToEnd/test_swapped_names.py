@@ -14,10 +14,12 @@ from identitybus_testkit.clock import Clock
 from identitybus_testkit.commands import Command, fresh
 from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.platform import wait_until_quiet
+from identitybus_testkit.service import Service
 from identitybus_testkit.verification import keys, token
 from identitybus_testkit.verification import login as verified_login
 
 NAMES = ("link", "user", "sync", "verification")
+running: dict[str, Service] = {}
 
 
 def app(mode: str) -> dict[str, Any]:
@@ -100,6 +102,7 @@ def at(request: pytest.FixtureRequest, make_deployment: Callable[..., Deployment
     services = [deployment.service(name, **(clock.environment if name == "link" else {})).start() for name in NAMES]
     for service in services:
         service.wait_ready()
+    running.update(zip(NAMES, services))
     return deployment, clock
 
 
@@ -152,3 +155,48 @@ def test_where_only_the_links_are_wrong_each_gets_the_profile_of_their_name(
         assert after["userId"] == both.users[name] and after["identities"] == profile["identities"]
         assert [one["deviceId"] for one in after["devices"]] == [both.devices[name]]
         assert both.logs_in(name) == both.mpids[name]
+
+
+def names_go_round(pairs: list[Swapped], clock: Clock, away: str) -> None:
+    """While one service is away, so that it reads all of it late."""
+    assert running[away].stop() == 0
+    clock.set(0)
+    for step, (name, external_id) in enumerate([("ute", None), ("uwe", "ute"), ("ute", "uwe")]):
+        for both in pairs:
+            given = both.give(name, both.names[external_id] if external_id else fresh("nobody"))
+            assert given["status"] == "succeeded", given
+        clock.set(61 * (step + 1))
+    running[away].start().wait_ready()
+    wait_until_quiet(pairs[0].deployment, 60)
+
+
+def test_a_code_of_before_brings_nobody_elses_user(at: tuple[Deployment, Clock]) -> None:
+    """L66a: Uwe has a code from when he had Ute's name; who redeems it is not her."""
+    deployment, clock = at
+    both = Swapped(deployment, clock, "off")
+    theirs = both.names["uwe"]
+    code = both.done(c.request_code(theirs, app=both.app, signer=f"{both.app}-backend"))["authenticationCode"]
+    tablet = fresh("uwes-tablet")
+    creation = c.create(tablet, app=both.app, authCode=code)
+    deployment.bus.send(creation)
+    names_go_round([both], clock, "user")
+    reply = deployment.bus.settle(creation, 60)
+    assert reply["status"] == "rejected", reply
+    present = both.done(Command("link.get-user", {"externalId": theirs}, theirs, app=both.app, signer=f"{both.app}-desk"))
+    assert present["userId"] == both.users["ute"]
+    assert tablet not in [install["installId"] for install in present["installs"]]
+
+
+def test_who_swapped_names_while_sync_was_away_are_two(at: tuple[Deployment, Clock]) -> None:
+    """S122. Several, because sync reads the changes of two people in either order."""
+    deployment, clock = at
+    pairs = [Swapped(deployment, clock, "off") for _ in range(6)]
+    names_go_round(pairs, clock, "sync")
+    for both in pairs:
+        for one, other in (("ute", "uwe"), ("uwe", "ute")):
+            both.repair("unlink-user", one)
+            erased = both.bus.settle(
+                Command("sync.erase-profile", {"mpid": both.mpids[other]}, both.mpids[other], app=both.app,
+                        signer=f"{both.app}-backend", attributes={"dryrun": "true"}), 60)
+            assert erased["status"] == "succeeded", erased
+            assert erased["result"]["subject"]["mpids"] == [both.mpids[other]], erased

@@ -50,6 +50,8 @@ struct NaiveLinkModel {
         var user: UserID
         var begun: Int64
         var until: Int64
+        /// When support gave it away.
+        var givenAway: Int64?
     }
 
     var holds: [AppID: [ExternalID: HoldRow]] = [:]
@@ -134,7 +136,8 @@ struct NaiveLinkModel {
                 if row.user == nil, !row.isOpen { return .refuse(.noLinkingInProgress) }  // L7a
                 let isLinked = row.user.map { model.persons[$0]?.externalID != nil } ?? false
                 if !isLinked, let since = row.since, moment + 5000 < since { return .refuse(.noLinkingInProgress) }
-                return model.rows8To15(request.installId, row, request.externalId, app, newUser, isCreation: false)
+                return model.rows8To15(
+                    request.installId, row, request.externalId, app, newUser, isCreation: false, meant: moment)
             }
         case .establish(let command):
             return linking(command.installId) { model in
@@ -211,10 +214,12 @@ struct NaiveLinkModel {
     }
 
     private mutating func rows8To15(
-        _ id: InstallID, _ row: InstallRow, _ externalID: ExternalID, _ app: AppID, _ newUser: UserID, isCreation: Bool
+        _ id: InstallID, _ row: InstallRow, _ externalID: ExternalID, _ app: AppID, _ newUser: UserID, isCreation: Bool,
+        meant: Int64
     ) -> Step {
         let owner = owner(of: externalID, app)
         if owner == nil, isHeld(externalID) { return .refuse(.externalIDChanged) }
+        if row.user == nil || row.user != owner, meant < givenAway(externalID) { return .refuse(.externalIDChanged) }
         if let user = row.user, let mine = persons[user]?.externalID {
             if mine != externalID { return .refuse(.installLinkedToOtherUser) }  // L8
             let phones = activeInstalls(of: user, except: id).filter { installs[$0]?.device.kind == .phone }
@@ -320,7 +325,9 @@ struct NaiveLinkModel {
         var row = known ?? InstallRow(app: app, device: command.device)
         row.device = command.device
         let isCreation = command.mode == .create
-        switch rows8To15(command.installId, row, command.externalId, app, newUser, isCreation: isCreation) {
+        let meant = command.askedAt?.milliseconds ?? moment
+        switch rows8To15(command.installId, row, command.externalId, app, newUser, isCreation: isCreation, meant: meant)
+        {
         case .refuse(let reason): return .refuse(reason)
         case .done(let result, var events):
             if installs[command.installId]?.device != command.device { installs[command.installId] = row }

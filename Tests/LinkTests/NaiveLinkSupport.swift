@@ -52,7 +52,16 @@ extension NaiveLinkModel {
     }
 
     /// Nobody has the external id, and somebody had it until a moment ago.
-    func isHeld(_ externalID: ExternalID) -> Bool { (holds[app]?[externalID]?.until ?? .min) > now }
+    func isHeld(_ externalID: ExternalID) -> Bool {
+        guard let hold = holds[app]?[externalID] else { return false }
+        return hold.givenAway == nil && hold.until > now
+    }
+
+    /// What was meant before that meant somebody else.
+    func givenAway(_ externalID: ExternalID) -> Int64 {
+        guard let hold = holds[app]?[externalID], hold.until > now else { return .min }
+        return hold.givenAway ?? .min
+    }
 
     /// The later of two names counts, so no two begin at one time.
     mutating func name(_ user: UserID, _ externalID: ExternalID?) {
@@ -167,7 +176,13 @@ extension NaiveLinkModel {
                 userId: user, externalId: new, previousExternalId: old,
                 linkedAt: Timestamp(milliseconds: persons[user]?.named ?? -1), author: command.author,
                 reason: command.reason)
-            if isHeld(new) { holds[app]?[new] = nil }
+            if isHeld(new) {
+                if holds[app]?[new]?.user == user {
+                    holds[app]?[new] = nil
+                } else {
+                    holds[app]?[new]?.givenAway = persons[user]?.named
+                }
+            }
             if let old { holds[app, default: [:]][old] = HoldRow(user: user, begun: now, until: now + holdFor) }
             let mine = old == nil ? installs.filter { $0.value.user == user }.keys.sorted() : []
             let news = mine.map { stir($0, .relinked, command) }

@@ -64,6 +64,11 @@ struct RandomCommands: RandomSource {
         }
         let isOld = Int.random(in: 0..<4, using: &random) == 0 && !command.erases
         let number = isOld ? Int.random(in: 1...count, using: &random) : count
+        if case .establish(var code) = command, Bool.random(using: &leaving) {
+            let age = Int64.random(in: 0..<30, using: &leaving) * Self.step
+            code.askedAt = Timestamp(milliseconds: Int64(count) * Self.step - age)
+            command = .establish(code)
+        }
         // Some come late.
         let lag = Int64(pick([0, 0, 1, 4, 6, 20, 60, 210])) * 1000
         let now = Int64(count) * Self.step

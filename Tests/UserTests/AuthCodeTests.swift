@@ -16,4 +16,17 @@ import Testing
         #expect(code.refusal(app: "demo", now: code.expires) == .authCodeExpired)
         #expect(state.outstandingCodes("demo", "anna", now: code.expires) == 0)
     }
+
+    /// L66a: what was said before an external id was given away is told from what was said after that.
+    @Test(arguments: [
+        (State.none, Command.createByCode), (.presentNotActive, .createByCode), (.presentUnlinked, .linkByCode),
+    ]) func theLinkServiceIsToldWhenACodeWasAskedFor(_ before: State, _ command: Command) throws {
+        let later = Fixture.context(now: Timestamp(milliseconds: Fixture.start.milliseconds + Fixture.minute))
+        for install in before.installs {
+            let state = UserState(installs: [install].compactMap(\.self), codes: [Fixture.code("fresh")])
+            let decision = UserDecider.decide(command.value, state, later)
+            let told = try #require(decision.forwards.first?.command as? EstablishLink)
+            #expect(told.askedAt == Fixture.start)
+        }
+    }
 }

@@ -23,7 +23,8 @@ enum State: String, CaseIterable, Sendable {
     case confirmingLink = "confirming, link"
     case resetting
 
-    private static let held = HeldCode(externalID: "anna", digest: CodeDigest(of: "held"))
+    private static let held = HeldCode(
+        externalID: "anna", digest: CodeDigest(of: "held"), moment: Timestamp(milliseconds: 0))
     private static let deadline = Timestamp(milliseconds: Fixture.start.milliseconds + Fixture.minute)
     private static let confirmation = Confirmation(commands: [Waiting(Fixture.key("confirmed"))], forward: "f1")
 

@@ -22,7 +22,8 @@ import WireJSON
         account.registration.device = Fixture.tablet
         account.registration.sdkVersion = "6"
         account.registration.appVersion = "1"
-        let code = HeldCode(externalID: "Ren\u{e9} '\"\\", digest: CodeDigest(of: "c"))
+        let code = HeldCode(
+            externalID: "Ren\u{e9} '\"\\", digest: CodeDigest(of: "c"), moment: Timestamp(milliseconds: 0))
         var link = PendingLink(commands: Beginners(Waiting(Fixture.key("a"))), step: .asking(code, forward: "f1"))
         link.commands.repeats = [Waiting(Fixture.key("b"))]
         let full = Installation(app: "demo", id: "\u{e9}'\"\\ \u{1F44B}", .linking(account, link))

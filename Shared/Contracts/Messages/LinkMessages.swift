@@ -64,12 +64,17 @@ public struct EstablishLink: CommandMessage {
     public var device: Device
     public var externalId: ExternalID
     public var mode: Mode
+    /// When the code was asked for that says whose external id it is. Absent: when the command was given.
+    public var askedAt: Timestamp?
 
-    public init(installId: InstallID, device: Device, externalId: ExternalID, mode: Mode) {
+    public init(
+        installId: InstallID, device: Device, externalId: ExternalID, mode: Mode, askedAt: Timestamp? = nil
+    ) {
         self.installId = installId
         self.device = device
         self.externalId = externalId
         self.mode = mode
+        self.askedAt = askedAt
     }
 
     public var partitionSubject: String { externalId.text }
