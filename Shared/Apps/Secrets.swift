@@ -162,7 +162,9 @@ public struct TokenSecret: Sendable, CustomStringConvertible {
 ///
 /// What a command makes follows from the salt of the service's own store, so it does not change when the deployment's
 /// keys do. What several processes have to know, the keys of user tokens, follows from the internal keys.
-public struct DerivedSecrets: Sendable {
+///
+/// A class, because each command's context has it: a copy is one reference instead of nine.
+public final class DerivedSecrets: Sendable {
     /// What the ids of new users, profiles and aliases are derived with.
     public let ids: DerivedID.Salt
     /// With the salt taken in: the two blocks of each code that are about the key are computed once.

@@ -82,8 +82,9 @@ class Swapped:
             f"link.{kind}", data, data.get("newExternalId", self.users[name]), app=self.app, signer=f"{self.app}-desk"))
         wait_until_quiet(self.deployment, 60)
 
-    def a_minute_later(self) -> None:
-        wait_until_quiet(self.deployment, 60)
+    def a_minute_later(self, away: str | None = None) -> None:
+        if not away:
+            wait_until_quiet(self.deployment, 60)
         self.clock.set(self.ahead + 61)
         self.ahead += 61
 
@@ -157,15 +158,16 @@ def test_where_only_the_links_are_wrong_each_gets_the_profile_of_their_name(
         assert both.logs_in(name) == both.mpids[name]
 
 
-def names_go_round(pairs: list[Swapped], clock: Clock, away: str) -> None:
-    """While one service is away, so that it reads all of it late."""
+def names_go_round(pairs: list[Swapped], clock: Clock, away: str, first: list[Command]) -> None:
+    """While one service is away, so that it reads all of it late, and what is sent before that."""
     assert running[away].stop() == 0
-    clock.set(0)
-    for step, (name, external_id) in enumerate([("ute", None), ("uwe", "ute"), ("ute", "uwe")]):
+    for command in first:
+        pairs[0].bus.send(command)
+    for name, external_id in [("ute", None), ("uwe", "ute"), ("ute", "uwe")]:
         for both in pairs:
             given = both.give(name, both.names[external_id] if external_id else fresh("nobody"))
             assert given["status"] == "succeeded", given
-        clock.set(61 * (step + 1))
+        pairs[0].a_minute_later(away)
     running[away].start().wait_ready()
     wait_until_quiet(pairs[0].deployment, 60)
 
@@ -173,13 +175,13 @@ def names_go_round(pairs: list[Swapped], clock: Clock, away: str) -> None:
 def test_a_code_of_before_brings_nobody_elses_user(at: tuple[Deployment, Clock]) -> None:
     """L66a: Uwe has a code from when he had Ute's name; who redeems it is not her."""
     deployment, clock = at
+    clock.set(0)
     both = Swapped(deployment, clock, "off")
     theirs = both.names["uwe"]
     code = both.done(c.request_code(theirs, app=both.app, signer=f"{both.app}-backend"))["authenticationCode"]
     tablet = fresh("uwes-tablet")
     creation = c.create(tablet, app=both.app, authCode=code)
-    deployment.bus.send(creation)
-    names_go_round([both], clock, "user")
+    names_go_round([both], clock, "user", [creation])
     reply = deployment.bus.settle(creation, 60)
     assert reply["status"] == "rejected", reply
     present = both.done(Command("link.get-user", {"externalId": theirs}, theirs, app=both.app, signer=f"{both.app}-desk"))
@@ -190,8 +192,9 @@ def test_a_code_of_before_brings_nobody_elses_user(at: tuple[Deployment, Clock])
 def test_who_swapped_names_while_sync_was_away_are_two(at: tuple[Deployment, Clock]) -> None:
     """S122. Several, because sync reads the changes of two people in either order."""
     deployment, clock = at
+    clock.set(0)
     pairs = [Swapped(deployment, clock, "off") for _ in range(6)]
-    names_go_round(pairs, clock, "sync")
+    names_go_round(pairs, clock, "sync", [])
     for both in pairs:
         for one, other in (("ute", "uwe"), ("uwe", "ute")):
             both.repair("unlink-user", one)

@@ -3,6 +3,7 @@
 import Contracts
 import Testing
 
+@testable import Runtime
 @testable import User
 
 /// How long a code can be redeemed, and for how long it counts (U5, U10).

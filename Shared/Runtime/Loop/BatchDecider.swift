@@ -74,15 +74,14 @@ struct BatchDecider<Service: CommandService> {
         let found = try Inbox.find(accepted.map { ($0.key, $0.stored) }, in: transaction)
         let known = found.commands
         var fresh: [(Service.Command, DecisionContext)] = []
-        // By record. Its time is read from the record's, which costs something.
-        var contexts = [DecisionContext?](repeating: nil, count: batch.count)
+        // By record: which of these it is. Its time is read from the record's, which costs something.
+        var places = [Int?](repeating: nil, count: batch.count)
         for place in batch.indices {
             guard let command = batch[place].accepted, known[command.key] == nil, command.triedFor == nil,
                 case .success(let body) = command.body
             else { continue }
-            let context = context(of: command, now)
-            contexts[place] = context
-            fresh.append((body, context))
+            places[place] = fresh.count
+            fresh.append((body, context(of: command, now)))
         }
         var state = try service.load(fresh, in: transaction)
         let isInDoubt = accepted.contains { $0.isTooOldToTell }
@@ -90,7 +89,8 @@ struct BatchDecider<Service: CommandService> {
         let again = repeatedKeys(accepted)
         var chains = Chains(count: batch.count)
         let facts = try facts(fresh, in: transaction)
-        let decisions = decide(batch, known, again, contexts, facts, &state, &chains, now)
+        let decisions = decide(
+            batch, known, again, { places[$0].map { fresh[$0].1 } }, facts, &state, &chains, now)
         try service.save(state, in: transaction)
         try Mentions.append(
             chains.mentions(secrets, now), generation: found.generation, in: transaction)
@@ -136,8 +136,10 @@ struct BatchDecider<Service: CommandService> {
         _ fresh: [(Service.Command, DecisionContext)], in transaction: any SQLTransaction
     ) throws -> [CommandKey: Result<FactsResult, Rejection>] {
         var facts: [CommandKey: Result<FactsResult, Rejection>] = [:]
-        for (command, context) in fresh {
-            guard let query = Service.question(command) else { continue }
+        // By index: a pair that is taken apart is copied, all that the two hold.
+        for place in fresh.indices {
+            guard let query = Service.question(fresh[place].0) else { continue }
+            let context = fresh[place].1
             let subject = try service.facts(about: query.id, of: context.app, in: transaction)
             facts[context.command] = try FactsReader(
                 service: Service.name, app: context.app.id, secrets: secrets, transaction: transaction
@@ -160,7 +162,7 @@ struct BatchDecider<Service: CommandService> {
     ///   before.
     private func decide(
         _ batch: [Inbound<Service.Command>], _ known: [CommandKey: KnownCommand], _ again: Set<CommandKey>,
-        _ contexts: [DecisionContext?], _ facts: [CommandKey: Result<FactsResult, Rejection>],
+        _ contexts: (Int) -> DecisionContext?, _ facts: [CommandKey: Result<FactsResult, Rejection>],
         _ state: inout Service.State, _ chains: inout Chains, _ now: Timestamp
     ) -> [Decided?] {
         var decided = Set(known.keys)
@@ -168,7 +170,7 @@ struct BatchDecider<Service: CommandService> {
             guard let command = batch[place].accepted, command.triedFor == nil, !decided.contains(command.key),
                 !pastTimes.wasRefused(command)
             else { return nil }
-            var context = contexts[place] ?? context(of: command, now)
+            var context = contexts(place) ?? context(of: command, now)
             if !facts.isEmpty { context.facts = facts[command.key] }
             let decision = decide(command, state, context)
             if command.isDryRun { return decision }
