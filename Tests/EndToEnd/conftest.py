@@ -11,6 +11,7 @@ TEST_DATABASE_URL        the PostgreSQL server (default: a throw-away one)
 TEST_DATABASE_ROLES      least: each service works with a role of its own that may change no table, and migrates nothing
 E2E_COMMANDS, E2E_SEED   size and seed of the chaos runs
 E2E_ALERTS, ALERT_QUIET_SECONDS  see alerts fire in Debian's Prometheus; how long none may where nothing is wrong
+E2E_ROLL_RATE            requests a second while everything is restarted (default: 60); named, each process is restarted alone too
 E2E_OLDER_BIN            folder of an earlier build's executables, to be replaced by these in a rolling upgrade
 
 They may run in several workers (`pytest -n 4 --no-loadscope-reorder`): each has its own embedded
@@ -76,7 +77,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 # Modules whose tests share nothing that is costly to make.
 APART = ("test_chaos.py", "test_user_chaos.py", "test_verification_faults.py", "test_outages.py",
          "test_database_faults.py", "test_process_faults.py", "test_loads.py", "test_operate_injuries.py",
-         "test_migrate.py", "test_dlq.py")
+         "test_migrate.py", "test_dlq.py", "test_failover.py")
 
 
 def shared(nodeid: str) -> str:

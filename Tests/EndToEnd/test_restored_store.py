@@ -6,7 +6,6 @@ import json
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 import pytest
@@ -137,9 +136,7 @@ def test_a_standby_that_lacks_the_last_commits_takes_over(
     make_deployment: Callable[..., Deployment], followed: tuple[PostgresServer, Standby]
 ) -> None:
     primary, standby = followed
-    parts = urlsplit(primary.url)
-    both = f"{parts.netloc},{urlsplit(standby.url).netloc.rsplit('@')[-1]}"
-    database = PostgreSQL(urlunsplit(parts._replace(netloc=both, query="target_session_attrs=read-write")))
+    database = standby.both(primary)
     deployment = make_deployment(database=database)
     bus = deployment.bus
     service = deployment.service().start().wait_ready()

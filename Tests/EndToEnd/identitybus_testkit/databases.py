@@ -9,8 +9,8 @@ import socket
 import sqlite3
 import subprocess
 import uuid
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol, Sequence
 from urllib.parse import urlsplit, urlunsplit
@@ -37,7 +37,7 @@ def _start(data: Path, port: int) -> None:
     _as_owner("pg_ctl", "-D", str(data), "-l", str(data.parent / "server.log"), "-w", "-o", options, "start")
 
 
-def _free_port() -> int:
+def free_port() -> int:
     """None of those that the kernel gives to whoever asks for any: until a server has it, seconds pass."""
     while True:
         port = random.randrange(20_000, 32_000)
@@ -47,6 +47,27 @@ def _free_port() -> int:
                 return port
             except OSError:
                 continue
+
+
+def _kill(data: Path, port: int) -> None:
+    """As when its machine is gone: no process is told (kill -9 of all), and nothing of them is left but the files."""
+    pid_file = data / "postmaster.pid"
+    # The number of its piece of shared memory stands in the seventh line.
+    lines = pid_file.read_text().splitlines()
+    server, segment = int(lines[0]), lines[6].split()[1]
+    os.kill(server, signal.SIGSTOP)  # it begins no other meanwhile
+    children = Path(f"/proc/{server}/task/{server}/children").read_text().split()
+    for number in [server, *map(int, children)]:
+        with suppress(ProcessLookupError):
+            os.kill(number, signal.SIGKILL)
+    until(lambda: not _listens(port), 20, "PostgreSQL's end")
+    subprocess.run(["ipcrm", "-m", segment], check=False, stderr=subprocess.DEVNULL)
+    pid_file.unlink()
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 class Database(Protocol):
@@ -180,6 +201,18 @@ class PostgresServer:
         os.kill(pid, signal.SIGQUIT)
         until(lambda: not Path(f"/proc/{pid}").exists() or not pid_file.exists(), 20, "PostgreSQL's end")
 
+    def kill(self) -> None:
+        _kill(self._data, urlsplit(self.url).port or 5432)
+
+    def wait_for_standbys(self, which: str) -> None:
+        """`*`: a commit is done when one that follows has it too. Empty: none is waited for."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(f"ALTER SYSTEM SET synchronous_standby_names = '{which}'")  # type: ignore[arg-type]
+            connection.execute("SELECT pg_reload_conf()")
+            states = "SELECT sync_state FROM pg_stat_replication"
+            wanted = [[("sync",)]] if which else [[], [("async",)]]
+            until(lambda: connection.execute(states).fetchall() in wanted, 20, "the server to know")
+
     @contextmanager
     def frozen(self) -> Iterator[None]:
         """Every process of the server stands still; connections stay."""
@@ -209,7 +242,7 @@ class PostgresServer:
 
     def standby(self, directory: Path) -> "Standby":
         """Another server that follows this one."""
-        return Standby(self, directory)
+        return Standby(directory, free_port(), lambda data: _copy(self.url, data))
 
     @property
     def _data(self) -> Path:
@@ -217,17 +250,27 @@ class PostgresServer:
         return self._directory / "data"
 
 
-class Standby:
-    """A server that follows a throw-away one, until it takes its place."""
+def _copy(url: str, data: Path) -> None:
+    _as_owner("pg_basebackup", "-D", str(data), "-R", "-X", "stream", "-d", url)
 
-    def __init__(self, primary: PostgresServer, directory: Path) -> None:
+
+class Standby:
+    """A server that follows another one, until it takes its place. `make` makes its data."""
+
+    def __init__(self, directory: Path, port: int, make: Callable[[Path], object]) -> None:
         directory.mkdir(parents=True)
         if os.getuid() == 0:
             shutil.chown(directory, "postgres")
-        self._data = directory / "data"
-        self.url = urlunsplit(urlsplit(primary.url)._replace(netloc=f"postgres@127.0.0.1:{_free_port()}"))
-        _as_owner("pg_basebackup", "-D", str(self._data), "-R", "-X", "stream", "-d", primary.url)
-        _start(self._data, urlsplit(self.url).port or 5432)
+        self._data, self._port = directory / "data", port
+        self.url = f"postgresql://postgres@127.0.0.1:{port}/postgres"
+        make(self._data)
+        _start(self._data, port)
+
+    def both(self, primary: PostgresServer) -> PostgreSQL:
+        """What services are told: both servers, of which they take the one that takes writes."""
+        parts = urlsplit(primary.url)
+        place = f"{parts.netloc},{urlsplit(self.url).netloc.rpartition('@')[2]}"
+        return PostgreSQL(urlunsplit(parts._replace(netloc=place, query="target_session_attrs=read-write")))
 
     def ask(self, sql: str) -> list[Row]:
         with psycopg.connect(self.url, autocommit=True) as connection:
@@ -243,5 +286,12 @@ class Standby:
         [(is_promoted,)] = self.ask("SELECT pg_promote(true, 60)")
         assert is_promoted
 
-    def close(self) -> None:
+    def stop(self) -> None:
         _as_owner("pg_ctl", "-D", str(self._data), "-m", "immediate", "-w", "stop")
+
+    def kill(self) -> None:
+        _kill(self._data, self._port)
+
+    def close(self) -> None:
+        if (self._data / "postmaster.pid").exists():
+            self.stop()

@@ -4,14 +4,14 @@
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from . import apps
 from . import commands as c
 from .broker import SERVICES, Broker
-from .bus import Bus
+from .bus import Bus, Record
 from .commands import Command, fresh
 from .databases import Database
 from .deployment import Deployment
@@ -140,17 +140,24 @@ class Traffic:
         except BaseException as problem:  # raised again when it is finished
             self._problem = problem
 
-    def check(self, platform: Platform) -> None:
-        """When everything has stopped: one answer to each command, and one thing for each answer."""
+    def check(
+        self, platform: Platform, content: Callable[[Record], object] = lambda record: record.value,
+        put_aside: frozenset[bytes] = frozenset(),
+    ) -> None:
+        """When everything has stopped: one answer to each command, and one thing for each answer.
+
+        - content: what of a record is the same in each of its copies.
+        - put_aside: for what reasons there may be dead letters."""
         results: dict[str, dict[str, Any]] = {}
         for id, command in self.sent.items():
             replies = {record.envelope["id"]: record for record in self.bus.collector.replies[id]}
-            values = {(record.envelope["id"], record.value) for record in self.bus.collector.replies[id]}
+            values = {(record.envelope["id"], content(record)) for record in self.bus.collector.replies[id]}
             finals = [record.data for record in replies.values() if record.data["status"] != "pending"]
             assert len(finals) == 1 and len(values) == len(replies) <= 2, (command, values)
             assert finals[0]["status"] == "succeeded", (command, finals)
             results[id] = finals[0]["result"]
-        assert not self.bus.collector.dead_letters, self.bus.collector.dead_letters
+        letters = [letter for letters in self.bus.collector.dead_letters.values() for letter in letters]
+        assert {letter.header("dlq_reason") for letter in letters} <= put_aside, letters
         users = [results[id]["userId"] for id, one in self.sent.items() if one.service in ("link", "user")]
         found = [row[0] for row in platform.database.execute("SELECT user_id FROM persons")]
         assert sorted(found) == sorted(users), "a person for each answer, and no other"
