@@ -3,7 +3,6 @@
 says where the embedded broker lets it be."""
 
 import json
-import os
 import re
 import subprocess
 import threading
@@ -17,38 +16,20 @@ import pytest
 
 from identitybus_testkit import apps
 from identitybus_testkit import commands as c
+from identitybus_testkit.blocks import Page
 from identitybus_testkit.broker import SERVICES
 from identitybus_testkit.commands import fresh
 from identitybus_testkit.databases import PostgresServer
 from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.gateway import Gateway, GatewayDeployment
-from identitybus_testkit.places import REPOSITORY, binary, clean_environment
+from identitybus_testkit.places import binary, clean_environment
 from identitybus_testkit.service import Service
 from identitybus_testkit.waiting import until
 
 pytestmark = pytest.mark.slow
 
 
-def blocks() -> dict[tuple[str, int], str]:
-    """The page's blocks of commands, by heading and number."""
-    found: dict[tuple[str, int], str] = {}
-    heading, block = "", None
-    for line in (REPOSITORY / "docs" / "runbook.md").read_text().splitlines():
-        if line.startswith("#") and block is None:
-            heading = line.lstrip("#").strip()
-        elif line == "```bash":
-            block = []
-        elif line.startswith("```"):
-            assert block is not None and line == "```", f"what kind of block is {line}?"
-            found[heading, sum(known == heading for known, _ in found)] = "\n".join(block)
-            block = None
-        elif block is not None:
-            block.append(line)
-    return found
-
-
-BLOCKS = blocks()
-RUN: set[tuple[str, int]] = set()
+PAGE = Page("runbook.md")
 
 
 class Ground:
@@ -66,12 +47,8 @@ class Ground:
     def run(self, heading: str, number: int = 0, service: Service | None = None, port: int | None = None, timeout: float = 90,
             **more: str) -> subprocess.CompletedProcess[str]:
         service = service or self.link
-        RUN.add((heading, number))
-        environment = clean_environment() | service.environment | more
-        environment["HTTP_PORT"] = str(port or service.port)
-        environment["PATH"] = f"{binary('identitybus').parent}:{os.environ['PATH']}"
-        return subprocess.run(
-            ["bash", "-c", BLOCKS[heading, number]], env=environment, capture_output=True, text=True, timeout=timeout)
+        environment = service.environment | more | {"HTTP_PORT": str(port or service.port)}
+        return PAGE.run(heading, number, environment, timeout)
 
     def write_apps(self, *more: dict[str, object]) -> None:
         """The tests' apps, of which `demo` has more keys."""
@@ -255,4 +232,4 @@ def test_runbook_key_ends_soon(well: Ground) -> None:
 def test_runbook_every_block_has_been_run(request: pytest.FixtureRequest) -> None:
     if len(request.session.items) < 10:
         pytest.skip("only some of the tests were chosen")
-    assert RUN == set(BLOCKS)
+    assert PAGE.run_ones == set(PAGE.blocks)
