@@ -59,7 +59,7 @@ public enum GatewayProcess {
         let servers: [any Service] = places.map { door, place in
             APIServer(
                 door: door, place: place, configuration: configuration, certificates: certificates, api: api,
-                console: door == .admin ? ConsoleFiles(configuration.console) : nil, logger: logger)
+                health: bus.health, console: door == .admin ? ConsoleFiles(configuration.console) : nil, logger: logger)
         }
         // Stopped in reverse: the API answers what is in progress while the bus still brings replies.
         var services: [any Service] = [health, watch, FreedMemory(), bus]

@@ -3,6 +3,7 @@
 now."""
 
 import base64
+import http.client
 import json
 import os
 import shutil
@@ -161,6 +162,15 @@ def service(gateway_deployment: GatewayDeployment) -> StandIn:
     return gateway_deployment.stand_in("link", answer)
 
 
+def asked(connection: http.client.HTTPConnection) -> http.client.HTTPResponse:
+    """The answer, read to its end, on a connection that the client would keep."""
+    headers = {"Content-Type": "application/json", **bearer("demo-backend")}
+    connection.request("POST", PATH, b'{"external_id":"ada"}', headers)
+    answer = connection.getresponse()
+    answer.read()
+    return answer
+
+
 def request(gateway: Gateway, context: ssl.SSLContext | None = None) -> tuple[int, int]:
     """The status, and the serial number of the certificate."""
     serial = 0
@@ -222,11 +232,16 @@ def test_a_gateway_that_ends_says_so_before_it_closes_its_port(
     gateway_deployment: GatewayDeployment, service: StandIn
 ) -> None:
     gateway = gateway_deployment.gateway(GATEWAY_DRAIN_DELAY_SECONDS="4").start().wait_ready()
-    assert request(gateway)[0] == 200
-    began = time.monotonic()
+    kept = http.client.HTTPConnection(gateway.client.host, gateway.client.port, timeout=20)
+    assert [asked(kept).status, asked(kept).getheader("Connection")] == [200, None]
+    own_end, began = kept.sock, time.monotonic()
     gateway.process.send_signal(signal.SIGTERM)
     until(lambda: gateway.get("/readyz")[0] == 503, 2, gateway.tail, 0.05)
     assert gateway.failed_checks() == {"running": "stopping"}
+    # Who keeps a connection hears it with the next answer, well before the port closes, and none is cut.
+    last = asked(kept)
+    assert [last.status, last.getheader("Connection")] == [200, "close"]
+    assert own_end is not None and own_end.fileno() == -1, "the client has closed it, as it was told"
     served = 0
     with ThreadPoolExecutor(4) as pool:
         while time.monotonic() - began < 3:

@@ -136,6 +136,7 @@ final class BusHealth: Sendable {
         /// Whether a signal has come, and whether nothing is asked any more.
         var isDraining = false
         var isStopping = false
+        var isEnding: Bool { isDraining || isStopping }
         var brokerProblem: String? = "not asked yet"
         var hasAskedBroker = false
         /// How long the last answer of the broker was waited for.
@@ -237,6 +238,9 @@ final class BusHealth: Sendable {
     }
     var isStopping: Bool { state.withLock(\.isStopping) }
 
+    /// Whether a signal has come: whoever keeps a connection is sent to another gateway.
+    var isEnding: Bool { state.withLock(\.isEnding) }
+
     /// Where the reply to a command that is sent now will be seen; `nil` when none may be sent. Without a broker, requests
     /// are refused at once instead of piling up in the producer; one probe that was late does not count.
     var askable: ReplyAddress? {
@@ -246,7 +250,6 @@ final class BusHealth: Sendable {
     var report: HealthReport {
         state.withLock { state in
             let now = ContinuousClock.now
-            let isEnding = state.isDraining || state.isStopping
             let topics = [state.topicProblem, state.unreadable, state.unwritable].compactMap { $0 }
             let stuck = state.lastTurns.filter { now - $0.value > Self.stuckAfter }.map(\.key.rawValue).sorted()
             return HealthReport(
@@ -268,7 +271,7 @@ final class BusHealth: Sendable {
                         name: "topics", ok: topics.isEmpty, detail: topics.first.map { "\(kafka): \($0)" },
                         after: ["broker"]),
                     HealthCheck(
-                        name: "running", ok: !isEnding, detail: isEnding ? "stopping" : nil, patience: nil),
+                        name: "running", ok: !state.isEnding, detail: state.isEnding ? "stopping" : nil, patience: nil),
                     HealthCheck(
                         name: "apps", ok: state.appsProblem == nil,
                         detail: state.appsProblem.map(HealthCheck.refusedApps), isRequired: false),

@@ -22,6 +22,7 @@ struct APIServer: Service {
     /// `nil`: without TLS.
     let certificates: Certificates?
     let api: API
+    let health: BusHealth
     var console: ConsoleFiles?
     let logger: Logger
 
@@ -60,7 +61,7 @@ struct APIServer: Service {
         try await Application(
             responder: GatewayResponder(
                 door: door, api: api, bodies: BodyReader(limit: configuration.maxBodyBytes), clients: clients,
-                console: console, logsClients: configuration.logsClients, logger: logger),
+                health: health, console: console, logsClients: configuration.logsClients, logger: logger),
             server: try certificates.map { try .tls(http, tlsConfiguration: $0.configuration) } ?? http,
             configuration: ApplicationConfiguration(
                 address: .hostname(place.host, port: place.port), backlog: Connections.backlog,

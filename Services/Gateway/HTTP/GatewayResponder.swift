@@ -34,6 +34,7 @@ struct GatewayResponder: HTTPResponder {
     let api: API
     let bodies: BodyReader
     let clients: Clients
+    let health: BusHealth
     /// What the admin port shows; `nil` where there is no console.
     let console: ConsoleFiles?
     /// Whether the access log names clients' addresses.
@@ -42,14 +43,15 @@ struct GatewayResponder: HTTPResponder {
     private let proxyWarning = Once()
 
     init(
-        door: Door, api: API, bodies: BodyReader, clients: Clients, console: ConsoleFiles? = nil, logsClients: Bool,
-        logger: Logger
+        door: Door, api: API, bodies: BodyReader, clients: Clients, health: BusHealth, console: ConsoleFiles? = nil,
+        logsClients: Bool, logger: Logger
     ) {
         self.console = console
         self.door = door
         self.api = api
         self.bodies = bodies
         self.clients = clients
+        self.health = health
         self.logsClients = logsClients
         self.logger = logger
     }
@@ -69,8 +71,11 @@ struct GatewayResponder: HTTPResponder {
                 method: Self.name(request.method), route: name, status: response.status, duration: duration,
                 trace: trace))
         measure(name, response.status, duration)
+        var headers = response.headers
+        // Whoever keeps a connection opens the next one elsewhere, and loses none when the port closes.
+        if health.isEnding { headers[.connection] = "close" }
         let answer = Response(
-            status: .init(code: response.status), headers: response.headers,
+            status: .init(code: response.status), headers: headers,
             body: ResponseBody(byteBuffer: body(of: response, route)))
         // Whatever the answer is: a client would read the body of one to HEAD as the next answer.
         return request.method == .head ? answer.createHeadResponse() : answer
