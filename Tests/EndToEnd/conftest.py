@@ -7,6 +7,7 @@ KAFKA_STOP_COMMAND       a shell command that kills that broker, its data kept (
 KAFKA_START_COMMAND      starts it again on the same address; returns when it answers
 TEST_KAFKA_USER          NAME:PASSWORD of somebody without rights on that broker, which has SASL and ACLs
 TEST_KAFKA_USERS         link:PASSWORD user:PASSWORD sync:… verification:… gateway:… of users without rights there
+TEST_KAFKA_HOME          folder of an Apache Kafka, for tests that start one of their own (default: they are skipped)
 TEST_DATABASE_URL        the PostgreSQL server (default: a throw-away one)
 TEST_DATABASE_ROLES      least: each service works with a role of its own that may change no table, and migrates nothing
 E2E_COMMANDS, E2E_SEED   size and seed of the chaos runs

@@ -9,6 +9,7 @@ builds) is another one; then each process is restarted on its own too. What rate
 import itertools
 import json
 import os
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -22,6 +23,7 @@ from identitybus_testkit.gateway import Gateway, GatewayDeployment
 from identitybus_testkit.http import basic
 from identitybus_testkit.platform import SERVICES, wait_until_quiet
 from identitybus_testkit.service import Service
+from identitybus_testkit.waiting import until
 
 RATE = float(os.environ.get("E2E_ROLL_RATE") or 60)
 # Enough that most of them are not waiting while a group comes together anew.
@@ -33,17 +35,17 @@ pytestmark = [pytest.mark.slow, pytest.mark.alone]
 class Rolling:
     """Two replicas of each service and two gateways, and what the clients ask."""
 
-    def __init__(self, deployment: GatewayDeployment) -> None:
+    def __init__(self, deployment: GatewayDeployment, replicas: int = REPLICAS) -> None:
         self.deployment = deployment
         usual = deployment.broker.usual_settings()
         self.replicas: dict[str, list[Service]] = {
-            name: [deployment.process(name, **usual).start() for _ in range(REPLICAS)] for name in SERVICES}
+            name: [deployment.process(name, **usual).start() for _ in range(replicas)] for name in SERVICES}
         # A broker that takes long to put a group together is no defect of the product; a real one is quick enough.
         patience = {} if deployment.broker.is_embedded else {"GATEWAY_REPLY_TIMEOUT_MS": ""}
         self.gateways: list[Gateway] = [
             deployment.gateway(
                 GATEWAY_PORT=str(free_port()), HTTP_PORT=str(free_port()), GATEWAY_DRAIN_DELAY_SECONDS="2", **patience)
-            for _ in range(REPLICAS)]
+            for _ in range(replicas)]
         for gateway in self.gateways:
             gateway.start()
         self.replicas["gateway"] = list(self.gateways)
@@ -89,6 +91,12 @@ class Rolling:
         for service in replicas:
             assert service.stop(60) == 0
             service.start().wait_ready(90)
+
+    def owns_all(self, name: str) -> bool:
+        """Whether each partition of the service's commands has one owner among its replicas."""
+        topic = self.deployment.bus.topic(name)
+        shares = [service.owned().get(topic, set()) for service in self.replicas[name] if service.is_running]
+        return sorted(partition for share in shares for partition in share) == self.deployment.broker.partitions(topic)
 
     def check(self, crowd: Crowd) -> None:
         """Each was told of success, those who ask once more are told the same, and there is one thing for each answer."""
@@ -161,4 +169,41 @@ def test_one_process_is_restarted_after_the_other(rolling: Rolling, crowd: Crowd
     crowd.wait(int(2 * RATE))
     crowd.finish()
     print(f"\none by one: {crowd}")
+    rolling.check(crowd)
+
+
+def test_replicas_come_and_go(make_deployment: Callable[..., GatewayDeployment]) -> None:
+    """One replica of each service becomes three, one after the other, and one again."""
+    rolling = Rolling(make_deployment("postgresql", services=tuple(SERVICES), kind=GatewayDeployment), replicas=1)
+    deployment = rolling.deployment
+    # The embedded broker waits for a session before it gives those who have joined their shares.
+    patience = 40.0 if deployment.broker.is_embedded else 10.0
+    balancer = Balancer(rolling.gateways)
+    crowd = Crowd(balancer, rolling.make, RATE, CLIENTS).start()
+    took: dict[str, float] = {}
+
+    def settle(step: str) -> None:
+        began = time.monotonic()
+        until(lambda: all(rolling.owns_all(name) for name in SERVICES), patience, f"an owner for each partition: {step}")
+        took[step] = round(time.monotonic() - began, 1)
+        crowd.wait(int(2 * RATE))
+
+    try:
+        settle("one")
+        for step in ("two", "three"):
+            for name in SERVICES:
+                rolling.replicas[name].append(deployment.process(name, **deployment.broker.usual_settings()).start())
+            for name in SERVICES:
+                rolling.replicas[name][-1].wait_ready(90)
+            settle(step)
+        for step in ("two again", "one again"):
+            with ThreadPoolExecutor(len(SERVICES)) as pool:
+                statuses = pool.map(lambda name: rolling.replicas[name].pop(0).stop(60), SERVICES)
+                assert set(statuses) == {0}
+            settle(step)
+    finally:
+        crowd.finish()
+        balancer.close()
+    seconds = sorted(one.seconds for one in crowd.done)
+    print(f"\ncome and go: {crowd}; p99 {seconds[len(seconds) * 99 // 100]:.2f} s; until all had owners {took}")
     rolling.check(crowd)

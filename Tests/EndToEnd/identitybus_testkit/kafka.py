@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An Apache Kafka of a test's own, one broker that is its own controller, from the distribution in TEST_KAFKA_HOME: one listener
+that lets everybody in, one for SCRAM and one for tokens."""
+
+import base64
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
+
+from .broker import Broker
+from .fakes import free_port
+from .waiting import until
+
+HOME = os.environ.get("TEST_KAFKA_HOME", "")
+# The broker closes a connection that has been signed in for longer, which only librdkafka 2.2 and later do without.
+SIGNED_IN_FOR = 15.0
+
+
+class Listener(Broker):
+    """What the tests' own clients use is the open door; services come by this one."""
+
+    def __init__(self, kafka: "Kafka", port: int, settings: dict[str, str]) -> None:
+        super().__init__(kafka.servers)
+        self._own = {"KAFKA_BOOTSTRAP_SERVERS": f"127.0.0.1:{port}", "KAFKA_SECURITY_PROTOCOL": "SASL_PLAINTEXT", **settings}
+
+    def client(self, **settings: object) -> dict[str, object]:
+        return {"bootstrap.servers": self.servers, **settings}
+
+    def service_environment(self) -> dict[str, str]:
+        return dict(self._own)
+
+
+class Kafka:
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir(parents=True)
+        self._directory = directory
+        self._ports = {name: free_port() for name in ("OPEN", "SCRAM", "TOKEN", "CONTROLLER")}
+        self._process: subprocess.Popen[bytes] | None = None
+        self.servers = f"127.0.0.1:{self._ports['OPEN']}"
+
+    def start(self) -> "Kafka":
+        file = self._directory / "server.properties"
+        file.write_text("".join(f"{name}={value}\n" for name, value in self._settings().items()))
+        environment = os.environ | {"LOG_DIR": str(self._directory / "logs"), "KAFKA_HEAP_OPTS": "-Xmx768m -Xms256m"}
+        environment.pop("KAFKA_OPTS", None)
+        cluster = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
+        subprocess.run(
+            [f"{HOME}/bin/kafka-storage.sh", "format", "-t", cluster, "-c", file], env=environment, check=True, timeout=120,
+            stdout=subprocess.DEVNULL)
+        with (self._directory / "log").open("wb") as log:
+            self._process = subprocess.Popen(
+                [f"{HOME}/bin/kafka-server-start.sh", file], env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        until(self._answers, 120, lambda: (self._directory / "log").read_text()[-3000:])
+        return self
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.terminate()
+            try:
+                self._process.wait(30)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+
+    def _settings(self) -> dict[str, object]:
+        listeners = ",".join(f"{name}://127.0.0.1:{port}" for name, port in self._ports.items())
+        reauthenticated = int(SIGNED_IN_FOR * 1000)
+        return {
+            "process.roles": "broker,controller", "node.id": 1, "log.dirs": self._directory / "data",
+            "controller.quorum.voters": f"1@127.0.0.1:{self._ports['CONTROLLER']}", "controller.listener.names": "CONTROLLER",
+            "listeners": listeners, "advertised.listeners": listeners.rpartition(",")[0], "inter.broker.listener.name": "OPEN",
+            "listener.security.protocol.map":
+                "OPEN:PLAINTEXT,CONTROLLER:PLAINTEXT,SCRAM:SASL_PLAINTEXT,TOKEN:SASL_PLAINTEXT",
+            "offsets.topic.replication.factor": 1, "transaction.state.log.replication.factor": 1,
+            "transaction.state.log.min.isr": 1, "auto.create.topics.enable": "false", "num.partitions": 12,
+            "listener.name.scram.sasl.enabled.mechanisms": "SCRAM-SHA-512",
+            "listener.name.scram.scram-sha-512.sasl.jaas.config":
+                "org.apache.kafka.common.security.scram.ScramLoginModule required;",
+            "listener.name.scram.scram-sha-512.connections.max.reauth.ms": reauthenticated,
+            # Takes tokens that nobody has signed: whoever runs it for real names what checks them.
+            "listener.name.token.sasl.enabled.mechanisms": "OAUTHBEARER",
+            "listener.name.token.oauthbearer.sasl.jaas.config":
+                'org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required '
+                'unsecuredLoginStringClaim_sub="broker";',
+            "listener.name.token.oauthbearer.connections.max.reauth.ms": reauthenticated}
+
+    def _answers(self) -> bool:
+        assert self._process is not None and self._process.poll() is None, (self._directory / "log").read_text()[-3000:]
+        try:
+            return bool(AdminClient({"bootstrap.servers": self.servers, "log_level": 0}).list_topics(timeout=2).brokers)
+        except KafkaException:
+            return False
+
+    # Who may come in
+
+    def scram(self, user: str, password: Path) -> Listener:
+        return Listener(self, self._ports["SCRAM"], {
+            "KAFKA_SASL_MECHANISM": "SCRAM-SHA-512", "KAFKA_SASL_USERNAME": user, "KAFKA_SASL_PASSWORD_FILE": str(password)})
+
+    def tokens(self, file: Path) -> Listener:
+        return Listener(self, self._ports["TOKEN"], {
+            "KAFKA_SASL_MECHANISM": "OAUTHBEARER", "KAFKA_OAUTHBEARER_TOKEN_FILE": str(file)})
+
+    def set_password(self, user: str, password: str) -> None:
+        """From now on this is the user's only one, for connections that sign in."""
+        change = UserScramCredentialUpsertion(
+            user, ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096), password.encode())
+        for future in AdminClient({"bootstrap.servers": self.servers}).alter_user_scram_credentials([change]).values():
+            future.result(30)
+
+
+def unsigned(name: str, seconds: float) -> str:
+    """A token for `Kafka.tokens`."""
+    now = time.time()
+    parts = [{"alg": "none"}, {"sub": name, "iat": now, "exp": now + seconds}]
+    return ".".join(base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts) + "."
