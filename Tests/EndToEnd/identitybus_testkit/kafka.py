@@ -110,7 +110,8 @@ class Kafka:
         """From now on this is the user's only one, for connections that sign in."""
         change = UserScramCredentialUpsertion(
             user, ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096), password.encode())
-        for future in AdminClient({"bootstrap.servers": self.servers}).alter_user_scram_credentials([change]).values():
+        admin = AdminClient({"bootstrap.servers": self.servers})
+        for future in admin.alter_user_scram_credentials([change]).values():
             future.result(30)
 
 
