@@ -13,6 +13,7 @@ TEST_DATABASE_ROLES      least: each service works with a role of its own that m
 E2E_COMMANDS, E2E_SEED   size and seed of the chaos runs
 E2E_ALERTS, ALERT_QUIET_SECONDS  see alerts fire in Debian's Prometheus; how long none may where nothing is wrong
 E2E_ROLL_RATE            requests a second while everything is restarted (default: 60); named, each process is restarted alone too
+E2E_SIGN_IN_RATE, E2E_SIGN_IN_SECONDS  how much is asked, and for how long, while Kafka's passwords change (default: 60, 120)
 E2E_OLDER_BIN            folder of an earlier build's executables, to be replaced by these in a rolling upgrade
 
 They may run in several workers (`pytest -n 4 --no-loadscope-reorder`): each has its own embedded

@@ -26,7 +26,7 @@ pytestmark = [
 
 SECONDS = float(os.environ.get("E2E_SIGN_IN_SECONDS") or 120)
 EVERY = 20.0
-RATE = 60.0
+RATE = float(os.environ.get("E2E_SIGN_IN_RATE") or 60)
 
 
 @pytest.fixture(scope="module")
@@ -50,10 +50,12 @@ class Passwords:
         self.kafka.set_password(self.user, self.told[-1])
         put(self.file, f"{self.told[-1]}\n")
 
+    def settle(self) -> None:
+        """What is in force stays so."""
+
     def check(self, service: Service, changes: int) -> None:
-        """Each of its clients has seen each change."""
-        seen = len(service.lines('"kafka.password-changed"'))
-        assert seen >= changes and seen % changes == 0, (seen, service.tail())
+        """Each of its clients says so."""
+        assert len(service.lines('"kafka.password-changed"')) >= changes, service.tail()
 
 
 class Tokens:
@@ -65,9 +67,12 @@ class Tokens:
         self.change()
         self.listener = kafka.tokens(self.file)
 
-    def change(self) -> None:
-        self.told.append(unsigned("services", EVERY * 1.5))
+    def change(self, seconds: float = EVERY * 1.5) -> None:
+        self.told.append(unsigned("services", seconds))
         put(self.file, self.told[-1])
+
+    def settle(self) -> None:
+        self.change(3600)
 
     def check(self, service: Service, changes: int) -> None:
         """None of the first is good any more, and a connection does not outlive its token."""
@@ -96,6 +101,7 @@ def test_what_signs_in_changes_under_load(
                 secret.change()
                 changes += 1
             time.sleep(0.2)
+        secret.settle()
         time.sleep(SIGNED_IN_FOR)
     finally:
         crowd.finish()
