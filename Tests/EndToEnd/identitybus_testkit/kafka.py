@@ -48,7 +48,8 @@ class Kafka:
         file.write_text("".join(f"{name}={value}\n" for name, value in self._settings().items()))
         environment = os.environ | {"LOG_DIR": str(self._directory / "logs"), "KAFKA_HEAP_OPTS": "-Xmx768m -Xms256m"}
         environment.pop("KAFKA_OPTS", None)
-        cluster = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
+        # Not with a hyphen at its beginning, which would be an option.
+        cluster = base64.urlsafe_b64encode(b"\0" + os.urandom(15)).decode().rstrip("=")
         subprocess.run(
             [f"{HOME}/bin/kafka-storage.sh", "format", "-t", cluster, "-c", file], env=environment, check=True, timeout=120,
             stdout=subprocess.DEVNULL)
