@@ -102,7 +102,8 @@ def test_image_programs_write_nothing(
         service.start()
     for service in everybody:
         service.wait_ready()
-        [line] = [line for line in Path(f"/proc/{service.process.pid}/status").read_text().splitlines() if line.startswith("Uid:")]
+        status = Path(f"/proc/{service.process.pid}/status").read_text()
+        [line] = [line for line in status.splitlines() if line.startswith("Uid:")]
         assert set(line.split()[1:]) == {str(USER)}, line
     gateway = deployment.services[-1]
     code = gateway.client.post("/users/auth-code", {"external_id": fresh("ext")}, "demo-backend")  # type: ignore[attr-defined]
