@@ -12,6 +12,7 @@ let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let metrics = Target.Dependency.product(name: "Metrics", package: "swift-metrics")
 let metricsTestKit = Target.Dependency.product(name: "MetricsTestKit", package: "swift-metrics")
 let serviceLifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
+let tracing = Target.Dependency.product(name: "Tracing", package: "swift-distributed-tracing")
 let unixSignals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle")
 let yams = Target.Dependency.product(name: "Yams", package: "Yams")
 
@@ -97,6 +98,7 @@ let package = Package(
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.0"),
+        .package(url: "https://github.com/apple/swift-distributed-tracing.git", from: "1.4.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
         .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
@@ -125,7 +127,7 @@ let package = Package(
             swiftSettings: strict, plugins: [.plugin(name: "RecordBuild")]),
         .plugin(name: "RecordBuild", capability: .buildTool(), path: "Plugins/RecordBuild"),
         .target(name: "CBuild", path: "Shared/CBuild"),
-        shared("Observability", ["CBuild", "Contracts", hummingbird, logging, metrics, serviceLifecycle]),
+        shared("Observability", ["CBuild", "Contracts", hummingbird, logging, metrics, serviceLifecycle, tracing]),
         shared("Apps", ["Contracts", "WireJSON", crypto, logging, yams]),
         // Facts in words, for the command line and the console.
         shared("Explanation", ["Contracts", "WireJSON"]),
@@ -133,7 +135,7 @@ let package = Package(
             "Runtime",
             [
                 "Apps", "CMalloc", "CZstd", "Contracts", "Messaging", "Observability", "Storage", "WireJSON",
-                crypto, logging, metrics, serviceLifecycle, unixSignals,
+                crypto, logging, metrics, serviceLifecycle, tracing, unixSignals,
             ], optimized),
 
         .executableTarget(
@@ -195,20 +197,22 @@ let package = Package(
             ["CLibrdkafka", "Contracts", "EmbeddedBroker", "MessagingTestKit", logging, metrics, metricsTestKit]),
         tests("EmbeddedBroker", ["Contracts", "Messaging", "MessagingTestKit", "TestKit"]),
         tests("Storage", ["Contracts", "TestKit", grdb, logging]),
-        tests("Observability", ["Contracts", "TestKit", logging, metrics, serviceLifecycle]),
+        tests("Observability", ["Contracts", "TestKit", logging, metrics, serviceLifecycle, tracing]),
         tests("Apps", ["Contracts", "MessagingTestKit", "WireJSON", crypto, logging]),
         tests(
             "Runtime",
             [
                 "Apps", "Contracts", "EmbeddedBroker", "Messaging", "MessagingTestKit", "Observability", "Storage",
-                "TestKit", "WireJSON", crypto, logging,
+                "TestKit", "WireJSON", crypto, logging, tracing,
             ]),
         tests("Explanation", ["Contracts", "WireJSON"]),
         tests("Link", running),
         tests("User", running + ["Link"]),
         tests("Sync", running),
         tests("Verification", running + ["Sync"]),
-        tests("Gateway", ["Apps", "Contracts", "Messaging", "Runtime", "WireJSON", crypto]),
+        tests(
+            "Gateway",
+            ["Apps", "Contracts", "Messaging", "Observability", "Runtime", "WireJSON", crypto, logging, tracing]),
         tests(
             "CLI",
             [
@@ -226,7 +230,7 @@ let package = Package(
             "Gateway",
             [
                 "CZlib", "Explanation", "Messaging", "Observability", "WireJSON", crypto, hummingbird, hummingbirdTLS,
-                logging, metrics, serviceLifecycle,
+                logging, metrics, serviceLifecycle, tracing,
             ],
             // Its files are compiled in by scripts/generate.
             without: ["Console"]),

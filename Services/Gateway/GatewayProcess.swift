@@ -34,7 +34,8 @@ public enum GatewayProcess {
         let apps = source.apps
         raiseDescriptorLimit()
         ServiceMain.watchParent()
-        let bus = Bus(configuration: configuration, apps: apps, logger: logger)
+        let tracer = configuration.service.traces.map { OTLPTracer($0, logger: logger) }
+        let bus = Bus(configuration: configuration, apps: apps, tracer: tracer, logger: logger)
         logger.info(
             "gateway starts",
             metadata: [
@@ -59,10 +60,12 @@ public enum GatewayProcess {
         let servers: [any Service] = places.map { door, place in
             APIServer(
                 door: door, place: place, configuration: configuration, certificates: certificates, api: api,
-                health: bus.health, console: door == .admin ? ConsoleFiles(configuration.console) : nil, logger: logger)
+                health: bus.health, console: door == .admin ? ConsoleFiles(configuration.console) : nil, tracer: tracer,
+                logger: logger)
         }
         // Stopped in reverse: the API answers what is in progress while the bus still brings replies.
         var services: [any Service] = [health, watch, FreedMemory(), bus]
+        if let tracer { services.insert(tracer.exporter, at: 0) }
         if let certificates { services.append(certificates) }
         services += servers
         services.append(Drain(delay: configuration.drainDelay, health: bus.health))

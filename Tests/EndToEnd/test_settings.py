@@ -135,6 +135,8 @@ MISTAKES = {
     "KAFKA_CONSUMER_FETCH_WAIT_MAX_MS": {"KAFKA_CONSUMER_FETCH_WAIT_MAX_MS": "soon"},
     "GATEWAY_HOST": {"GATEWAY_HOST": "nosuch.invalid"},
     "GATEWAY_ADMIN_HOST": {"GATEWAY_ADMIN_HOST": "192.0.2.1", "GATEWAY_ADMIN_PORT": "0"},
+    "OTEL_EXPORTER_OTLP_ENDPOINT": {"OTEL_EXPORTER_OTLP_ENDPOINT": "https://collector:4318"},
+    "OTEL_EXPORTER_OTLP_HEADERS": {"OTEL_EXPORTER_OTLP_HEADERS": "hush-hush"},
 }
 OF_SERVICES = {
     "HTTP_HOST": {"HTTP_HOST": "nosuch.invalid"},
@@ -159,6 +161,8 @@ OF_SERVICES = {
     "PGSERVICE": {"DATABASE_URL": "postgresql://127.0.0.1/x", "PGSERVICE": "foo"},
     "PGSSLMINPROTOCOLVERSION": {"DATABASE_URL": "postgresql://127.0.0.1/x", "PGSSLMINPROTOCOLVERSION": "TLSv9"},
     "ALIAS_DELAY": {"ALIAS_DELAY": "soon"},
+    "OTEL_EXPORTER_OTLP_PROTOCOL": {"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"},
+    "OTEL_TRACES_SAMPLER_ARG": {"OTEL_TRACES_SAMPLER_ARG": "2"},
 }
 STOPS = [(case, "gateway", change) for case, change in MISTAKES.items()] + [
     (case, "sync", change) for case, change in OF_SERVICES.items()]

@@ -37,7 +37,7 @@ final class ManualLoop {
     ///   - isShared: the loop takes the store for PostgreSQL, where replicas share the partitions.
     init(
         _ service: FakeService, on store: TestStore? = nil, partitions: Int = 1, assigned: Int = 1,
-        isShared: Bool = false, replayingUntil pastEnd: Timestamp? = nil
+        isShared: Bool = false, replayingUntil pastEnd: Timestamp? = nil, tracer: OTLPTracer? = nil
     ) throws {
         self.store = try store ?? TestStore(.sqlite)
         database = RenumberedDatabase(try self.store.open(.normal))
@@ -66,11 +66,11 @@ final class ManualLoop {
             makeConsumer: { [group] source, handler in group.join(source.topic, handler) },
             waitForRecords: { [unowned self] in now += $0 }, makeProducer: { [producer] _ in producer },
             clock: clock)
-        loop = try ServiceLoop(
-            service: service,
-            start: LoopStart(
-                configuration: configuration, health: health, signals: signals, logger: .quiet, database: database,
-                apps: apps, watch: watch, seams: seams, trial: Trial()))
+        var start = LoopStart(
+            configuration: configuration, health: health, signals: signals, logger: .quiet, database: database,
+            apps: apps, watch: watch, seams: seams, trial: Trial())
+        start.tracer = tracer
+        loop = try ServiceLoop(service: service, start: start)
         producer.wait = { [unowned self] in now += $0 }
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
-import Glibc
+import Observability
 package import WireJSON
 
 /// Asks a program whether it is well. Blocking sockets: this is all the HTTP the tool needs.
@@ -53,24 +53,23 @@ package enum HealthProbe {
 
     /// - Parameters:
     ///   - address: `http://host:port`.
-    ///   - seconds: how long connecting, and each wait for an answer, may take.
+    ///   - seconds: how long it may take.
     package static func ask(_ address: String, _ path: String, within seconds: Int) throws(Silence) -> Answer {
         guard let (host, port) = place(address) else {
             throw Silence(words: "it is not an address such as http://127.0.0.1:8080")
         }
-        let descriptor = try connect(to: host, port, seconds)
-        defer { close(descriptor) }
-        let request = Array("GET \(path) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".utf8)
-        guard send(descriptor, request, request.count, Int32(MSG_NOSIGNAL)) == request.count else {
-            throw Silence(words: words(errno))
-        }
         var answer: [UInt8] = []
-        var piece = [UInt8](repeating: 0, count: 16_384)
-        while answer.count < 1 << 18 {
-            let count = recv(descriptor, &piece, piece.count, 0)
-            if count < 0, answer.isEmpty { throw Silence(words: words(errno)) }
-            if count <= 0 { break }
-            answer += piece[..<count]
+        do throws(ClientSocket.Failure) {
+            let socket = try ClientSocket(to: host, port, within: .seconds(seconds))
+            try socket.write(Array("GET \(path) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".utf8))
+            while answer.count < 1 << 18 {
+                let piece = try socket.read()
+                if piece.isEmpty { break }
+                answer += piece
+            }
+        } catch {
+            // What has come may be all of it.
+            if answer.isEmpty { throw Silence(words: error.words) }
         }
         return try read(String(decoding: answer, as: UTF8.self))
     }
@@ -92,36 +91,5 @@ package enum HealthProbe {
         }
         let body = text.firstRange(of: "\r\n\r\n").map { text[$0.upperBound...] } ?? ""
         return Answer(status: status, report: try? JSONValue(parsing: Array(body.utf8)))
-    }
-
-    private static func connect(to host: String, _ port: Int, _ seconds: Int) throws(Silence) -> Int32 {
-        var hints = addrinfo()
-        hints.ai_flags = AI_NUMERICSERV
-        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
-        var found: UnsafeMutablePointer<addrinfo>?
-        let result = getaddrinfo(host, "\(port)", &hints, &found)
-        guard result == 0, let first = found else {
-            throw Silence(words: String(cString: gai_strerror(result)).lowercased())
-        }
-        defer { freeaddrinfo(first) }
-        var cause = "no address"
-        var next: UnsafeMutablePointer<addrinfo>? = first
-        while let address = next {
-            next = address.pointee.ai_next
-            let descriptor = socket(address.pointee.ai_family, address.pointee.ai_socktype, 0)
-            var limit = timeval(tv_sec: seconds, tv_usec: 0)
-            for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
-                setsockopt(descriptor, SOL_SOCKET, option, &limit, socklen_t(MemoryLayout<timeval>.size))
-            }
-            if Glibc.connect(descriptor, address.pointee.ai_addr, address.pointee.ai_addrlen) == 0 { return descriptor }
-            cause = words(errno)
-            close(descriptor)
-        }
-        throw Silence(words: cause)
-    }
-
-    /// A time limit of a socket ends as if it could be tried again.
-    private static func words(_ number: Int32) -> String {
-        number == EAGAIN || number == EINPROGRESS ? "timed out" : String(cString: strerror(number)).lowercased()
     }
 }

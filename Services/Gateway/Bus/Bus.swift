@@ -25,9 +25,12 @@ final class Bus: CommandBus, Service, Sendable {
     private let appTopics = Mutex<Set<String>>([])
     /// When a service's silence was last said.
     private let silent = Mutex<[String: ContinuousClock.Instant]>([:])
+    /// `nil` when nobody is told of spans.
+    private let tracer: OTLPTracer?
     private let logger: Logger
 
-    init(configuration: GatewayConfiguration, apps: AppDirectory, logger: Logger) {
+    init(configuration: GatewayConfiguration, apps: AppDirectory, tracer: OTLPTracer? = nil, logger: Logger) {
+        self.tracer = tracer
         self.configuration = configuration
         self.logger = logger
         health = BusHealth(
@@ -51,6 +54,8 @@ final class Bus: CommandBus, Service, Sendable {
     /// - Throws: `CommandTooLarge`, `UnknownCommand`.
     func ask(_ command: OutgoingCommand, acceptsPending: Bool) async throws -> Answer {
         guard let address = health.askable else { return .unavailable }
+        var command = command
+        let span = tracer.map { CommandSpan(&command, $0) }
         let record = try writer.record(
             command, ownKey: address.ownKey, appTopics: appTopics.withLock { $0 }, now: .now)
         let service = CommandType.service(of: command.type.name) ?? ""
@@ -60,9 +65,8 @@ final class Bus: CommandBus, Service, Sendable {
                 app: command.caller.app.id, services: command.others.union([service]), isOneOfSeveral: apps.count > 1),
             digest: command.digest, acceptsPending: acceptsPending,
             isDryRun: command.isDryRun)
-        let answer = await waiters.wait(for: question, until: .now + configuration.replyTimeout) {
-            queue.add(SendQueue.Item(id: command.id, record: record))
-        }
+        let item = SendQueue.Item(id: command.id, record: record, span: span)
+        let answer = await waiters.wait(for: question, until: .now + configuration.replyTimeout) { queue.add(item) }
         if case .timedOut = answer { noAnswer(of: service, to: command.id) }
         if case .full = answer {
             Counter(label: "gateway_full", dimensions: [("service", service)]).increment()

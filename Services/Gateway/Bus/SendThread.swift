@@ -22,8 +22,8 @@ final class SendThread {
     private let apps: AppsSource
     private var producer: KafkaProducer
     private let admin: KafkaAdmin
-    /// Command ids of messages on their way, by token.
-    private var sent: [Int: CommandID] = [:]
+    /// Messages on their way, by token.
+    private var sent: [Int: (id: CommandID, span: CommandSpan?)] = [:]
     private var nextToken = 0
     private var nextReload = ContinuousClock.now
     private var nextProbe = ContinuousClock.now
@@ -98,15 +98,17 @@ final class SendThread {
         nextToken += 1
         do {
             try producer.send(item.record, token: nextToken)
-            sent[nextToken] = item.id
+            sent[nextToken] = (item.id, item.span)
         } catch {
+            item.span?.end(topic: item.record.topic, error)
             failed(item.id, error)
         }
     }
 
     private func settle(_ report: DeliveryReport) {
-        guard let id = sent.removeValue(forKey: report.token), let error = report.error else { return }
-        failed(id, error)
+        guard let (id, span) = sent.removeValue(forKey: report.token) else { return }
+        span?.end(topic: report.topicPartition.topic, report.error)
+        if let error = report.error { failed(id, error) }
     }
 
     private func failed(_ id: CommandID, _ error: KafkaError) {
@@ -191,6 +193,7 @@ final class SendQueue: Sendable {
     struct Item: Sendable {
         var id: CommandID
         var record: Record
+        var span: CommandSpan?
     }
 
     private let items = Mutex<[Item]>([])

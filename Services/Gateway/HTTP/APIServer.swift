@@ -24,6 +24,7 @@ struct APIServer: Service {
     let api: API
     let health: BusHealth
     var console: ConsoleFiles?
+    var tracer: OTLPTracer?
     let logger: Logger
 
     private var clients: Clients { Clients(proxies: configuration.trustedProxies) }
@@ -61,7 +62,8 @@ struct APIServer: Service {
         try await Application(
             responder: GatewayResponder(
                 door: door, api: api, bodies: BodyReader(limit: configuration.maxBodyBytes), clients: clients,
-                health: health, console: console, logsClients: configuration.logsClients, logger: logger),
+                health: health, console: console, logsClients: configuration.logsClients, tracer: tracer,
+                logger: logger),
             server: try certificates.map { try .tls(http, tlsConfiguration: $0.configuration) } ?? http,
             configuration: ApplicationConfiguration(
                 address: .hostname(place.host, port: place.port), backlog: Connections.backlog,

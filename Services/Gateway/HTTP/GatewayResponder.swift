@@ -39,13 +39,16 @@ struct GatewayResponder: HTTPResponder {
     let console: ConsoleFiles?
     /// Whether the access log names clients' addresses.
     let logsClients: Bool
+    /// `nil` when nobody is told of spans.
+    let tracer: OTLPTracer?
     let logger: Logger
     private let proxyWarning = Once()
 
     init(
         door: Door, api: API, bodies: BodyReader, clients: Clients, health: BusHealth, console: ConsoleFiles? = nil,
-        logsClients: Bool, logger: Logger
+        logsClients: Bool, tracer: OTLPTracer? = nil, logger: Logger
     ) {
+        self.tracer = tracer
         self.console = console
         self.door = door
         self.api = api
@@ -58,7 +61,9 @@ struct GatewayResponder: HTTPResponder {
 
     func respond(to request: Request, context: GatewayContext) async throws -> Response {
         let start = ContinuousClock.now
-        let trace = TraceContext(parent: request.header("traceparent"), state: request.header("tracestate"))
+        var trace = TraceContext(parent: request.header("traceparent"), state: request.header("tracestate"))
+        let span = tracer.map { RequestSpan(request.header("traceparent"), $0) }
+        if let span { trace = TraceContext(span.context, state: trace.state) }
         var note = AccessNote()
         let client = client(request, context)
         if logsClients { note.client = client.address?.text }
@@ -71,6 +76,7 @@ struct GatewayResponder: HTTPResponder {
                 method: Self.name(request.method), route: name, status: response.status, duration: duration,
                 trace: trace))
         measure(name, response.status, duration)
+        span?.end(Self.name(request.method), route: route, response.status, scheme: api.scheme, note)
         var headers = response.headers
         // Whoever keeps a connection opens the next one elsewhere, and loses none when the port closes.
         if health.isEnding { headers[.connection] = "close" }

@@ -72,6 +72,24 @@ public enum DerivedID {
             log + [String(offset), String(index)] + (incarnation > 0 ? [String(incarnation)] : []))
     }
 
+    /// The ids of the span in which a service decides a record, and of the trace where it begins one: they stand in what comes
+    /// of the record, which is the same however often it is decided. Whoever reads the record can compute them; they open
+    /// nothing.
+    /// - Parameter time: of the record, by its log: one that was made anew has another record at the same offset.
+    public static func span(
+        service: String, topic: String, partition: Int32, offset: Int64, time: Int64
+    ) -> (span: UInt64, traceHigh: UInt64, traceLow: UInt64) {
+        withDomain(["span", service, topic, String(partition), String(offset), String(time)]) { text in
+            SHA256.hash(data: text).withUnsafeBytes { digest in
+                func number(_ place: Int) -> UInt64 {
+                    // None of the ids may be 0.
+                    max(1, digest.loadUnaligned(fromByteOffset: place * 8, as: UInt64.self).bigEndian)
+                }
+                return (number(0), number(1), number(2))
+            }
+        }
+    }
+
     /// Lengths are part of the text, so that no two lists of parts give one name.
     private static func withDomain<Result>(
         _ parts: [String], after lead: [UInt8] = [], _ body: (UnsafeRawBufferPointer) -> Result

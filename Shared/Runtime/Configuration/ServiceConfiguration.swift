@@ -42,6 +42,8 @@ public struct ServiceConfiguration: Sendable {
     public var logFormat: LogFormat
     /// Names this replica in the progress table.
     public var owner: String
+    /// `nil` when nobody is told of spans.
+    package var traces: TraceSettings?
 
     /// - Parameter derived: a variable that may stand in the place of the internal keys.
     /// - Throws: `ConfigurationProblem`, `KafkaConfigurationError`.
@@ -73,6 +75,7 @@ public struct ServiceConfiguration: Sendable {
         httpPort = try settings.integer(.httpPort)
         logLevel = try settings.choice("LOG_LEVEL", default: .info)
         logFormat = try settings.choice("LOG_FORMAT", default: .json)
+        traces = try TraceSettings(settings, service: service)
         owner = "\(ProcessInfo.processInfo.hostName):\(ProcessInfo.processInfo.processIdentifier)"
     }
 

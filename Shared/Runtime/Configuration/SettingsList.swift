@@ -8,7 +8,7 @@ import Storage
 
 extension Setting {
     /// Every environment variable that a program of IdentityBus reads.
-    public static let all = [kafka, topics, store, apps, trust, work, process, gateway, children].flatMap { $0 }
+    public static let all = [kafka, topics, store, apps, trust, work, process, traces, gateway, children].flatMap { $0 }
 
     private static let everybody: [Reader] = [.services, .gateway]
     private static let everyProgram: [Reader] = [.services, .gateway, .identitybus]
@@ -159,6 +159,54 @@ extension Setting {
         Setting(
             "IDENTITYBUS_COMMIT", .text("7 to 64 of 0-9a-f"), nil, "the image sets it", by: everyProgram,
             "the commit that the program was built from, where the build could not know it"),
+    ]
+
+    // MARK: Traces
+
+    static let tracesEndpoint = Setting(
+        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", .text("http://host:port/path"), by: everybody,
+        "the same, with the path for spans")
+    static let tracesHeaders = Setting(
+        "OTEL_EXPORTER_OTLP_HEADERS", .text("name=value,name=value"), by: everybody, isSecret: true,
+        "headers of the requests to the collector")
+    static let samplerArgument = Setting(
+        "OTEL_TRACES_SAMPLER_ARG", .text("a number from 0 to 1"), "1", by: everybody,
+        "which part of the traces is told of, of the samplers by ratio")
+    static let spanQueue = Setting(
+        "OTEL_BSP_MAX_QUEUE_SIZE", 1...1_000_000, 2048, by: everybody,
+        "spans that wait to be sent; what is more is dropped")
+    static let spanBatch = Setting(
+        "OTEL_BSP_MAX_EXPORT_BATCH_SIZE", 1...10_000, 512, by: everybody, "spans of a request at most")
+    static let spanDelay = Setting(
+        "OTEL_BSP_SCHEDULE_DELAY", 1...600_000, 5000, by: everybody,
+        "milliseconds that a span waits for others")
+    static let spanTimeout = Setting(
+        "OTEL_BSP_EXPORT_TIMEOUT", 1...600_000, 30_000, by: everybody,
+        "milliseconds that a request may take")
+
+    private static let traces = [
+        Setting(
+            "OTEL_EXPORTER_OTLP_ENDPOINT", .text("http://host:port"), by: everybody,
+            "the OpenTelemetry collector that spans are sent to; without it there are none"),
+        tracesEndpoint, tracesHeaders,
+        Setting(
+            "OTEL_EXPORTER_OTLP_PROTOCOL", .choice([TraceSettings.protocolName]), TraceSettings.protocolName,
+            by: everybody, "how the collector is spoken to"),
+        Setting(
+            "OTEL_TRACES_EXPORTER", TraceSettings.Exporter.otlp, "where an endpoint is set",
+            by: everybody, "otlp without an endpoint: to http://localhost:4318"),
+        Setting(
+            "OTEL_SDK_DISABLED", TraceSettings.TrueOrFalse.false, by: everybody,
+            "true: no spans, whatever else is set"),
+        Setting(
+            "OTEL_SERVICE_NAME", .text("text"), "identitybus-<service>", by: everybody,
+            "the name of the process in traces"),
+        Setting(
+            "OTEL_RESOURCE_ATTRIBUTES", .text("name=value,name=value"), by: everybody,
+            "what else is said of the process in traces"),
+        Setting(
+            "OTEL_TRACES_SAMPLER", TraceSampler.Name.parentOrOn, by: everybody, "which traces are told of"),
+        samplerArgument, spanQueue, spanBatch, spanDelay, spanTimeout,
     ]
 
     private static let children = [

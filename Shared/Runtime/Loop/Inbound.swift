@@ -23,8 +23,9 @@ enum Inbound<Command: Sendable>: Sendable {
 /// instead of some thirty.
 final class AcceptedCommand<Command: Sendable>: Sendable {
     let record: KafkaRecord
-    /// As they were sent, but for `replyto` where the app has a topic of its own (``ReplyRule``), and for `authtype` and
-    /// `authid`: they say whose key it is that was proved, of what is done by hand (``Scope/isByHand``), and nothing otherwise.
+    /// As they were sent, but for `traceparent` (``RecordSpans``), for `replyto` where the app has a topic of its own
+    /// (``ReplyRule``), and for `authtype` and `authid`: they say whose key it is that was proved, of what is done by hand
+    /// (``Scope/isByHand``), and nothing otherwise.
     let attributes: EventAttributes
     let key: CommandKey
     /// What the inbox knows it by.
@@ -158,8 +159,11 @@ struct InboundReader<Service: CommandService> {
     private let inputs: [String: Input<Service.Command>]
     /// The other topics that are read beside the commands topic.
     private let sources: [String: InputSource]
+    /// `nil` when nobody is told of any.
+    private let spans: RecordSpans?
 
-    init(authenticator: Authenticator, topics: Topics) {
+    init(authenticator: Authenticator, topics: Topics, spans: RecordSpans? = nil) {
+        self.spans = spans
         self.authenticator = authenticator
         self.topics = topics
         replies = ReplyRule(topics: topics, apps: authenticator.apps)
@@ -170,12 +174,13 @@ struct InboundReader<Service: CommandService> {
 
     /// - Parameter isTooOldToTell: whether the record may have been decided in a log that is forgotten.
     func read(_ record: KafkaRecord, now: Timestamp, isTooOldToTell: Bool = false) -> Inbound<Service.Command> {
-        let event: CloudEvent<JSONView>
+        var event: CloudEvent<JSONView>
         do {
             event = try EnvelopeReader.open(value: record.value, headers: record.headers)
         } catch {
             return .refused(dead(record, error.reason.rawValue, .decode, error.detail))
         }
+        if let spans { spans.mark(&event.attributes, of: record) }
         let input = inputs[event.attributes.type]
         guard let source = sources[record.topicPartition.topic] else {
             return command(event, input, record, now, isTooOldToTell)

@@ -5,7 +5,7 @@ import Contracts
 import Foundation
 package import Logging
 import Messaging
-import Observability
+package import Observability
 package import Storage
 
 /// Everything the loop needs before its first turn: a migrated database, topics that exist and have leaders, an apps
@@ -23,6 +23,8 @@ package struct LoopStart {
     let trial: Trial
     /// By which time records are decided.
     var pastTimes: PastTimes
+    /// Who is told of what is decided; `nil` for nobody.
+    package var tracer: OTLPTracer?
 
     package init(
         configuration: ServiceConfiguration, health: LoopHealth, signals: LoopSignals, logger: Logger,

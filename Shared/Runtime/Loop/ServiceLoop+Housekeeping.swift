@@ -71,7 +71,8 @@ extension ServiceLoop {
             note(error)
             return false
         }
-        reader = InboundReader(authenticator: configuration.authenticator(for: apps.apps), topics: topics)
+        reader = InboundReader(
+            authenticator: configuration.authenticator(for: apps.apps), topics: topics, spans: spans)
         writer.know(apps.apps)
         watch.want(configuration.topicPlan.appTopics(apps.apps, for: ServiceTraffic(Service.self)))
         store.decider = 0

@@ -28,6 +28,8 @@ package final class ServiceLoop<Service: CommandService> {
     var writer: MessageWriter
     let vault: OutboxVault
     let pastTimes: PastTimes
+    /// `nil` when nobody is told of any.
+    let spans: RecordSpans?
     let publisher: Publisher
     var reader: InboundReader<Service>
     var partitions: Partitions
@@ -64,13 +66,15 @@ package final class ServiceLoop<Service: CommandService> {
         self.writer = writer
         vault = OutboxVault(configuration.keys)
         pastTimes = start.pastTimes
+        spans = start.tracer.map { RecordSpans(service: Service.name, tracer: $0) }
         store = StoreConnection(secrets: DerivedSecrets(configuration.keys))
         let hooks = Publisher.Hooks(
             makeProducer: start.seams.makeProducer,
             substitute: { [writer, clock] in writer.undeliverable($0, $1, now: clock.time()) },
             gaveUp: metrics.gaveUp, now: clock.now, pause: clock.pause)
         publisher = try Publisher(logger: logger, hooks: hooks)
-        reader = InboundReader(authenticator: configuration.authenticator(for: start.apps.apps), topics: topics)
+        reader = InboundReader(
+            authenticator: configuration.authenticator(for: start.apps.apps), topics: topics, spans: spans)
     }
 
     // MARK: The loop
@@ -125,7 +129,7 @@ package final class ServiceLoop<Service: CommandService> {
         membership = .member
     }
 
-    private var sources: [Consumers.Source] {
+    var sources: [Consumers.Source] {
         Service.sources.map { source in
             Consumers.Source(
                 topic: source.topic(topics, of: Service.name), group: source.group(topics, of: Service.name),
@@ -297,6 +301,7 @@ package final class ServiceLoop<Service: CommandService> {
         personReads.note(batch, entries, secrets)
         publish(entries, updates)
         let duration = clock.now() - started
+        if let spans { tell(spans, records, batch, entries, took: duration) }
         let counts = metrics.committed(entries, of: batch.map { $0.accepted?.app.id }, duration: duration)
         housekeeping.tally.add(counts, took: duration)
     }

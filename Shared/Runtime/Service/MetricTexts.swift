@@ -63,6 +63,8 @@ extension PrometheusRegistry.Configuration {
         "gateway_reply_timeouts_total": "Requests that a service did not answer in time.",
         "gateway_throttled_total": "Requests refused by a limit.",
         "gateway_unauthorized_total": "Requests refused for their credential.",
+        "process_spans_sent_total": "Spans that the OpenTelemetry collector has taken.",
+        "process_spans_dropped_total": "Spans that it was not told of.",
         "process_connections_given_up_total": "Connections closed to make room for others.",
         "gateway_full_total": "Requests refused because too many wait for that service.",
     ]

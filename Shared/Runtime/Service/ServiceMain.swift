@@ -38,10 +38,11 @@ public enum ServiceMain {
                 path: configuration.appsPath, keys: configuration.keys, weakSecrets: configuration.weakSecrets,
                 logger: logger)
             let trial = Trial()
+            let tracer = configuration.traces.map { OTLPTracer($0, logger: logger) }
             let loops = configurations.map {
-                LoopRunner(makeService: makeService, configuration: $0, trial: trial, logger: logger)
+                LoopRunner(makeService: makeService, configuration: $0, trial: trial, logger: logger, tracer: tracer)
             }
-            try await run(loops, configuration, registry, logger)
+            try await run(loops, configuration, registry, logger, tracer)
         }
     }
 
@@ -107,15 +108,17 @@ public enum ServiceMain {
 
     private static func run<Service: CommandService>(
         _ loops: [LoopRunner<Service>], _ configuration: ServiceConfiguration, _ registry: PrometheusRegistry,
-        _ logger: Logger
+        _ logger: Logger, _ tracer: OTLPTracer?
     ) async throws {
         watchParent()
         let states = loops.map(\.health)
         let health = HealthWatch(
             service: Service.name, logger: logger, backlog: { .init(of: states) }, report: { .init(of: states) })
         let healthServer = HealthServer(configuration, health, registry, logger)
+        // Stopped in reverse: the loops' last spans are sent too.
+        let spans = tracer.map { ServiceGroupConfiguration.ServiceConfiguration(service: $0.exporter) }
         var group = ServiceGroupConfiguration(
-            services: [
+            services: (spans.map { [$0] } ?? []) + [
                 .init(service: healthServer), .init(service: health), .init(service: FreedMemory()),
                 .init(service: LoopRunners(all: loops), successTerminationBehavior: .gracefullyShutdownGroup),
                 .init(service: StopLimit(limit: configuration.drainTimeout + .seconds(18), logger: logger)),
@@ -224,6 +227,7 @@ struct LoopRunner<Command: CommandService>: Sendable {
     let trial: Trial
     let health = LoopHealth()
     let logger: Logger
+    let tracer: OTLPTracer?
 
     func run() async throws {
         let signals = LoopSignals()
@@ -247,7 +251,8 @@ struct LoopRunner<Command: CommandService>: Sendable {
         let start = try LoopStart.prepare(
             Command.self, configuration: configuration, health: health, signals: signals, trial: trial,
             logger: logger)
-        guard let start else { return }
+        guard var start else { return }
+        start.tracer = tracer
         let loop = try ServiceLoop(service: makeService(), start: start)
         health.started()
         logger.info(

@@ -25,5 +25,6 @@ def clean_environment() -> dict[str, str]:
     dropped = (
         "IDENTITYBUS_", "TOPIC_", "DATA_DIR", "DATABASE_URL", "TEST_DATABASE_URL", "HTTP_PORT", "HTTP_HOST", "LOG_",
         "KAFKA_", "BATCH_SIZE", "LOOPS", "MIGRATE", "SQLITE_", "JOURNAL_", "DRAIN_", "REPLAY_", "COLUMNS",
+        "OTEL_",
     )
     return {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
