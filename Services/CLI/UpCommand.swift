@@ -135,8 +135,11 @@ struct UpCommand: ParsableCommand {
             tell("gateway", gateway, ["address": .string(gateway)])
         }
         if let admin = children.last?.address(Self.adminReport) {
-            let shown = demo ? "\(admin)/console  sign in with demo-support.demo-secret-demo-support" : admin
-            tell(demo ? "console" : "admin", shown, ["address": .string(demo ? "\(admin)/console" : admin)])
+            let mode = demo ? "demo" : ProcessInfo.processInfo.environment["CONSOLE"] ?? ""
+            let hasConsole = !["", "no"].contains(mode)
+            let address = hasConsole ? "\(admin)/console" : admin
+            let hint = demo ? "  sign in with demo-support.demo-secret-demo-support" : ""
+            tell(hasConsole ? "console" : "admin", address + hint, ["address": .string(address)])
         }
         let given = Self.keyVariables.first(where: isGiven)
         tell("ready", "address in \(folder.bootstrapFile), internal key in \(given ?? folder.internalKeyFile)")

@@ -21,7 +21,7 @@ RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
 SUPPORT, ADMIN, DESK = "demo-support", "demo-admin", "support-desk"
 PRIVACY, MASKED = "demo-privacy", "demo-trainee"
 # Markup, a bidirectional override, and what ends an attribute. Control characters no service takes.
-EVIL = "<img src=x onerror=alert(1)>\u202e\"'"
+EVIL = "<img src=x onerror=alert(1)>\u202e\u200b\"'"
 # What is recorded before any script of the page runs.
 WATCH = "addEventListener('securitypolicyviolation', (event) => console.error('policy', event.violatedDirective))"
 
@@ -71,7 +71,8 @@ def act(page: Page, **fields: str) -> None:
 def test_two_people_in_one_profile_are_taken_apart(browser: Browser, address: str) -> None:
     with opened(browser, address) as page:
         look(page, "ivan@mail.example")
-        expect(page.get_by_text("the app said email")).to_be_visible()
+        expect(page.locator(".findings .warn")).to_contain_text("the app said email ivan@mail.example")
+        expect(page.locator(".findings .warn")).to_contain_text("then ivans-phone came to it")
         page.get_by_role("link", name="Take them apart").click()
         expect(page.get_by_label("email ivan@mail.example")).to_be_checked()
         page.get_by_label("device_application_stamp stamp-8").check()
@@ -155,7 +156,12 @@ def test_who_was_erased_is_back_as_somebody_new(browser: Browser, address: str) 
 
 def test_a_dead_letter_tells_of_a_key_that_has_ended(browser: Browser, address: str) -> None:
     with opened(browser, address) as page:
-        page.get_by_role("link", name="Dead letters").click()
+        look(page, "doras-phone")
+        expect(page.get_by_role("row", name="doras-phone")).to_contain_text("active")
+        expect(page.get_by_text("no external id")).to_be_visible()
+        look(page, "dora")
+        expect(page.get_by_role("heading", name="No service of this app knows this id")).to_be_visible()
+        page.get_by_role("link", name="dead letter", exact=True).click()
         expect(page.get_by_role("row", name="KEY_EXPIRED")).to_contain_text("link")
         these = "--service link --reason KEY_EXPIRED --app demo"
         expect(page.get_by_text(f"identitybus dlq replay {these} --dry-run", exact=True)).to_be_visible()
@@ -187,6 +193,24 @@ def test_who_uses_a_shared_tablet(browser: Browser, address: str) -> None:
         expect(page.get_by_role("heading", level=1)).to_have_text("theo")
 
 
+def test_an_ordinary_change_of_an_email_is_no_warning(browser: Browser, address: str, api: str) -> None:
+    with opened(browser, address) as page:
+        names = {"customerid": "emma", "email": "emma@mail.example", "device_application_stamp": "stamp-emma"}
+        headers = {"x-mp-key": "demo-sdk", "Content-Type": "application/json"}
+
+        def sent(path: str, body: dict[str, object]) -> dict[str, object]:
+            with urlopen(Request(f"{api}{path}", json.dumps(body).encode(), headers)) as answer:
+                return dict(json.load(answer))
+
+        mpid = sent("/v1/login", {"environment": "development", "known_identities": names})["mpid"]
+        change = {"identity_type": "email", "old_value": names["email"], "new_value": "emma@home.example"}
+        sent(f"/v1/{mpid}/modify", {"environment": "development", "identity_changes": [change]})
+        sent("/v1/login", {"environment": "development", "known_identities": names | {"email": "emma@home.example"}})
+        look(page, "emma")
+        expect(page.locator(".findings .calm")).to_contain_text("the app said email emma@home.example")
+        expect(page.locator(".findings .warn")).to_have_count(0)
+
+
 # Whoever may, erases; whoever is masked, sees less
 
 
@@ -206,6 +230,7 @@ def test_a_person_is_erased_after_a_preview(browser: Browser, address: str) -> N
         expect(page.get_by_text("This would happen")).to_be_visible()
         expect(page.get_by_text(re.compile("^user [0-9a-f]{24} is erased; by kim: request 12$"))).to_be_visible()
         expect(page.get_by_text("link: persons 1, installs 1")).to_be_visible()
+        expect(page.get_by_text("This was done before")).to_have_count(0)
         expect(page.get_by_text("profiles of others with the same external id")).to_be_visible()
         expect(page.get_by_text("copies in back-ups")).to_be_visible()
         # What was tried is gone when the form changes, and cannot be carried out.
@@ -215,10 +240,19 @@ def test_a_person_is_erased_after_a_preview(browser: Browser, address: str) -> N
         page.get_by_role("button", name="Carry it out").click()
         expect(page.get_by_role("heading", name="It is done")).to_be_visible()
         expect(page.get_by_text("link: persons 1, installs 1")).to_be_visible()
+        expect(page.get_by_text("This was done before")).to_have_count(0)
         page.get_by_role("link", name="See the person as it is now").click()
         expect(page.get_by_text("What was erased cannot come back").first).to_be_visible()
         expect(page.get_by_text(re.compile("is erased; by kim: request 13$"))).to_be_visible()
         expect(page.get_by_text("demo-privacy").first).to_be_visible()
+        # Who comes second is told so.
+        page.get_by_role("row").get_by_text(re.compile("^[0-9a-f]{24}$")).first.wait_for()
+        user = page.get_by_role("row").get_by_text(re.compile("^[0-9a-f]{24}$")).first.inner_text()
+        page.goto(f"{address}#/do/erase-user?userId={user}")
+        for name, text in {"author": "eva", "reason": "request 14"}.items():
+            page.locator(f"#f-{name}").fill(text)
+        page.get_by_role("button", name="Preview").click()
+        expect(page.get_by_text("This was done before, on")).to_be_visible()
 
 
 def test_a_masked_key_finds_and_sees_no_value(browser: Browser, address: str) -> None:
@@ -247,6 +281,22 @@ def test_now_follows_by_itself(browser: Browser, address: str) -> None:
             expect(page.get_by_role("row", name=re.compile(f"^{service} ready"))).to_be_visible(timeout=30_000)
 
 
+def test_now_says_who_is_not_heard_of(browser: Browser, address: str) -> None:
+    """A service without any replica, and none at all."""
+    with opened(browser, address) as page:
+        def without(route: Route) -> None:
+            answer = route.fetch()
+            told = answer.json()
+            told["replicas"] = [one for one in told["replicas"] if one["service"] != "sync"]
+            route.fulfill(response=answer, json=told)
+
+        page.route(re.compile("/admin/v1/status"), without)
+        page.get_by_role("link", name="Now", exact=True).click()
+        expect(page.get_by_text("Nothing is heard of: sync.")).to_be_visible(timeout=30_000)
+        expect(page.locator(".tile").filter(has_text="ready")).to_contain_text("4 of 5")
+        page.goto(f"{address}#/do")
+
+
 def test_a_conflict_is_a_sentence(browser: Browser, address: str) -> None:
     with opened(browser, address) as page:
         page.goto(f"{address}#/do/change-external-id?userId=000000000000000000000000&newExternalId=x&author=kim&reason=r")
@@ -263,7 +313,10 @@ def test_an_empty_answer_says_why_it_is_empty(browser: Browser, address: str) ->
 
 def test_a_key_without_the_scope_sees_that_and_nothing_else(browser: Browser, address: str) -> None:
     with opened(browser, address, ADMIN) as page:
-        look(page, "ada")
+        expect(page.locator("main")).to_contain_text("lacks the scope support")
+        expect(page.get_by_role("searchbox")).not_to_be_visible()
+        page.goto(f"{address}#/person/ada")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Person")
         expect(page.locator("main")).to_contain_text("lacks the scope support")
         assert "adas-phone" not in page.content()
 
@@ -304,6 +357,60 @@ def test_an_act_without_an_answer_is_not_called_undone(browser: Browser, address
         act(page)
 
 
+def test_only_what_stands_in_the_form_is_carried_out(browser: Browser, address: str) -> None:
+    """A preview that comes late is one of what was there before."""
+    with opened(browser, address) as page:
+        page.goto(f"{address}#/do/make-active?installId=adas-phone")
+        held: list[Route] = []
+        page.route(re.compile(r"/make-active\?dryRun=true$"), held.append)
+        for name, text in {"author": "kim", "reason": "a case"}.items():
+            page.locator(f"#f-{name}").fill(text)
+        page.get_by_role("button", name="Preview").click()
+        expect(page.get_by_text("Trying it in all services")).to_be_visible()
+        page.locator("#f-reason").fill("another case")
+        assert len(held) == 1
+        held[0].continue_()
+        expect(page.get_by_role("button", name="Preview")).to_be_enabled()
+        expect(page.get_by_text("This would happen")).to_have_count(0)
+        expect(page.get_by_role("button", name="Carry it out")).to_have_count(0)
+
+
+def test_one_signs_in_at_a_time(browser: Browser, address: str) -> None:
+    """Else the one's page would stand there with the other one's key."""
+    with opened(browser, address, None) as page:
+        held: list[Route] = []
+        page.route(re.compile("/admin/v1/key$"), held.append)
+        page.get_by_role("button", name=f"Sign in as {SUPPORT}").click()
+        expect(page.get_by_role("button", name=f"Sign in as {MASKED}")).to_be_disabled()
+        expect(page.get_by_role("button", name="Sign in", exact=True)).to_be_disabled()
+        page.locator("#key").press("Enter")
+        assert len(held) == 1
+        held[0].continue_()
+        expect(page.get_by_text(f"The key {SUPPORT}")).to_be_visible()
+
+
+def test_a_key_that_ends_signs_out(browser: Browser, address: str) -> None:
+    with opened(browser, address) as page:
+        page.route(re.compile("/admin/v1/people/resolve$"), lambda route: route.fulfill(
+            status=401, content_type="application/problem+json", body='{"detail":"The API key has expired.","status":401}'))
+        page.get_by_role("searchbox").first.fill("ada")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+
+
+def test_a_line_is_copied_and_said_to_be(browser: Browser, address: str) -> None:
+    with opened(browser, address) as page:
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        look(page, "ada")
+        page.get_by_text("The same from a shell").click()
+        button = page.get_by_role("button", name="Copy the line for the command line")
+        button.click()
+        expect(button).to_have_text("Copied")
+        expect(page.get_by_role("status")).to_have_text("Copied")
+        assert page.evaluate("navigator.clipboard.readText()").startswith("identitybus explain --app demo")
+        page.context.clear_permissions()
+
+
 def test_nothing_of_whoever_was_here_stays(browser: Browser, address: str) -> None:
     """Also behind the link that skips to the page."""
     with opened(browser, address) as page:
@@ -335,7 +442,7 @@ def test_nothing_of_a_producer_runs(browser: Browser, address: str, api: str) ->
     with opened(browser, address) as page:
         urlopen(Request(f"{api}/v1/login", json.dumps(body).encode(), headers))
         look(page, EVIL)
-        expect(page.get_by_role("heading", level=1)).to_contain_text("<img src=x onerror=alert(1)>\\u202e")
+        expect(page.get_by_role("heading", level=1)).to_contain_text("<img src=x onerror=alert(1)>\\u202e\\u200b")
         page.locator("details > summary").first.click()
         assert page.locator("main img").count() == 0
 
@@ -344,7 +451,7 @@ def test_nothing_of_a_producer_runs(browser: Browser, address: str, api: str) ->
 
 PAGES = {
     "sign-in": None, "home": "#/", "person": "#/person/ivan%40mail.example", "empty": "#/person/nobody-at-all",
-    "refusals": "#/person/ottos-phone", "now": "#/now", "letters": "#/letters", "acts": "#/do",
+    "refusals": "#/person/ottos-phone", "command": "#/person/ottos-phone", "masked": "#/person/rita%40mail.example", "now": "#/now", "letters": "#/letters", "acts": "#/do",
     "do": "#/do/make-active?installId=adas-tablet", "erase": "#/do/erase-user?author=kim&reason=r&userId=", "error": "#/do/allow?mpid=1&otherMPID=2&author=kim&reason=r",
 }
 
@@ -359,7 +466,7 @@ def user_of(page: Page, address: str, external_id: str) -> str:
 @pytest.mark.parametrize("name", PAGES)
 def test_nobody_is_kept_out(browser: Browser, address: str, name: str, width: int, scheme: str) -> None:
     place = PAGES[name]
-    key = PRIVACY if name == "erase" else SUPPORT if place else None
+    key = {"erase": PRIVACY, "masked": MASKED}.get(name, SUPPORT) if place else None
     with opened(browser, address, key, width, scheme) as page:
         if place:
             page.goto(address + place + (user_of(page, address, "petra.weiss") if name == "erase" else ""))
@@ -367,6 +474,12 @@ def test_nobody_is_kept_out(browser: Browser, address: str, name: str, width: in
         if name == "erase":
             page.get_by_role("button", name="Preview").click()
             expect(page.get_by_role("heading", name="What goes")).to_be_visible()
+        if name in ("refusals", "command"):
+            page.get_by_role("button", name=re.compile("^Refusals")).click()
+            page.locator(".entry.bad").first.get_by_text("Details").click()
+        if name == "command":
+            page.locator(".entry.bad").first.locator("dd a").first.click()
+            expect(page.get_by_text("Command", exact=True)).to_be_visible()
         if name == "now":
             expect(page.locator("tbody tr").first).to_be_visible(timeout=30_000)
         if name == "error":

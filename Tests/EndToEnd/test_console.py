@@ -70,6 +70,7 @@ def test_every_file_is_served_with_its_headers_and_all_are_small(at: Console) ->
         assert headers["Content-Security-Policy"] == POLICY
         assert headers["X-Content-Type-Options"] == "nosniff"
         assert headers["Referrer-Policy"] == "no-referrer"
+        assert headers["Cross-Origin-Opener-Policy"] == "same-origin"
         assert headers["Cache-Control"] == "no-store"
         assert headers["Content-Type"] == types[path.split("/")[-1].rsplit(".", 1)[-1]] + "; charset=utf-8"
         assert "Access-Control-Allow-Origin" not in headers and "Set-Cookie" not in headers
@@ -78,7 +79,8 @@ def test_every_file_is_served_with_its_headers_and_all_are_small(at: Console) ->
 
 
 def test_nothing_else_is_there(at: Console) -> None:
-    for path in ("/console/", "/console/app.js", "/console/nothing.js", "/console/..%2Fopenapi.json", "/console/a/b"):
+    assert at.admin.get("/console/").body == at.admin.get("/console").body
+    for path in ("/console//", "/console/app.js", "/console/nothing.js", "/console/..%2Fopenapi.json", "/console/a/b"):
         assert at.admin.get(path).status == 404, path
     assert at.admin.post("/console", {}).status == 405
     assert at.gateway.client.get("/console").status == 404

@@ -73,6 +73,21 @@ import WireJSON
         #expect(text.contains("in place of ann"))
     }
 
+    /// Who joins by what is shown joins nobody with somebody else.
+    @Test func whatLooksAlikeIsToldApart() {
+        let answer: JSONValue = [
+            "i": [
+                ["type": "email", "value": "anna@mail.example"], ["type": "email", "value": "alma@mail.example"],
+                ["type": "twitter", "value": "a@m"], ["type": "email", "value": "anna@mail.example"],
+            ],
+            "words": "alma@mail.example, in place of anna@mail.example",
+        ]
+        let masked = Mask.masked(answer)
+        let shown = masked["i"]?.arrayValue?.map { $0["value"]?.stringValue }
+        #expect(shown == ["a•••@m•••", "a•••@m••• (2)", "•••@•••", "a•••@m•••"])
+        #expect(masked["words"] == "a•••@m••• (2), in place of a•••@m•••")
+    }
+
     /// A part of a word is another word, and what is masked is not masked again.
     @Test func wordsAreWhole() {
         let answer: JSONValue = [

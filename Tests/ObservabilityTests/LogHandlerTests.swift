@@ -106,6 +106,11 @@ import Testing
         #expect(rest == #"WARNING sync: two\nlines \u001b[31m "q" a=1 b="x y" c=["z"] d="""#)
     }
 
+    @Test func whatNobodySeesIsSeen() {
+        #expect("ad\u{200B}a \u{AD}\u{2060}\u{FEFF}".harmless == #"ad\u200ba \u00ad\u2060\ufeff"#)
+        #expect("ada\u{E0061} é界🙂".harmless == #"ada\udb40\udc61 é界🙂"#)
+    }
+
     /// It names the kind of a line, whatever its words are.
     @Test func theEventStandsBesideTheMessage() throws {
         for (format, place) in [

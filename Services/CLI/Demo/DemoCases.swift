@@ -79,16 +79,7 @@ struct DemoCases {
 
     /// `lars-phone`: the backend's answer to a turn that was over came in the turn after it.
     private func lateLink() throws {
-        try stage.done(
-            DemoPeople.sdk,
-            [
-                .init(
-                    "user.create",
-                    [
-                        "installId": "lars-phone", "device": ["kind": "phone", "platform": "ios"],
-                        "appSecret": "demo-app-secret", "linking": "none",
-                    ])
-            ])
+        try beginUnlinked("lars-phone")
         let hourAgo = Timestamp(milliseconds: Timestamp.now.milliseconds - 3_600_000)
         try stage.refused(
             DemoPeople.backend,
@@ -96,9 +87,23 @@ struct DemoCases {
             "NO_LINKING_IN_PROGRESS")
     }
 
-    /// `dora`: what her backend says is signed with a key that has ended.
+    /// Somebody without a name.
+    private func beginUnlinked(_ install: String) throws {
+        try stage.done(
+            DemoPeople.sdk,
+            [
+                .init(
+                    "user.create",
+                    [
+                        "installId": .string(install), "device": ["kind": "phone", "platform": "ios"],
+                        "appSecret": "demo-app-secret", "linking": "none",
+                    ])
+            ])
+    }
+
+    /// `dora`: what her backend says is signed with a key that has ended, so nobody has heard of her.
     private func deadLetter() throws {
-        try people.signUp([("dora", "doras-phone", "phone")])
+        try beginUnlinked("doras-phone")
         try stage.refused(
             "demo-expired", .init("link.request", ["installId": "doras-phone", "externalId": "dora"]), "UNAUTHENTICATED"
         )

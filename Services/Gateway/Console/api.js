@@ -19,7 +19,7 @@ export class Refusal extends Error {
 
 export async function signIn(key) {
   // A header takes no other characters.
-  if (/[^\x21-\x7e]/.test(key)) throw new Refusal(0, {detail: "No key has such characters: type the quotes and blanks anew."});
+  if (/[^\x21-\x7e]/.test(key)) throw new Refusal(0, {detail: "No key has such characters: type quotes and blanks anew."});
   secret = key;
   holder = await call("GET", "/admin/v1/key");
 }
@@ -40,8 +40,11 @@ export async function call(method, path, body, {headers, signal} = {}) {
     throw new Refusal(0, {detail: "The gateway cannot be reached."});
   }
   const answer = await response.json().catch(() => ({}));
+  // A key that ends signs out.
+  if (response.status === 401 && holder) location.reload();
   if (!response.ok) throw new Refusal(response.status, answer);
-  return answer;
+  // Its command.
+  return Object.assign(answer, {ref: response.headers.get("X-Request-Id")});
 }
 
 export const explain = (id, source, limit, signal) => call("POST", "/admin/v1/people/resolve", {id, limit, ...source && {source}}, {signal});

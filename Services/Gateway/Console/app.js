@@ -4,7 +4,7 @@
 // people are in them.
 
 import { holder, isDemo, may, signIn } from "./api.js";
-import { h, heading, personAddress, problem, refused, say, value } from "./dom.js";
+import { busy, h, heading, instead, personAddress, problem, refused, say, typed, value } from "./dom.js";
 import { actPage, actsPage } from "./act.js";
 import { commandPage } from "./decisions.js";
 import { lettersPage, nowPage } from "./deployment.js";
@@ -33,21 +33,19 @@ async function show() {
   if (!holder) return settle([signInForm()]);
   const [address, query] = location.hash.slice(2).split("?");
   const [name, ...path] = address.split("/").map(decoded);
-  search.hidden = !name;
+  search.hidden = !name || !may("support");
   const [title, make, scope] = pages[name] ?? ["There is no such page", () => [heading("There is no such page")]];
   for (const link of document.querySelectorAll("nav a")) link.ariaCurrent = link.hash === `#/${name}` ? "page" : null;
   search.elements.search.value = scope && !holder.isMasked && path[0] || "";
   main.setAttribute("aria-busy", "true");
   try {
     const parts = scope && !may(scope)
-      ? [heading(title), h("p.notice.bad", `This key may not read about people: it lacks the scope ${scope}.`)]
+      ? [heading(title), mayNotRead()]
       : await make({path, query, signal});
     // A page that leads on to another one has nothing to show.
     if (!signal.aborted && parts.length) settle(parts);
   } catch (failure) {
-    if (signal.aborted) return;
-    settle(failed(title, failure));
-    if (failure.status === 401) leave();
+    if (!signal.aborted) settle(failed(title, failure));
   }
 }
 
@@ -65,18 +63,15 @@ function decoded(part) {
   try { return decodeURIComponent(part); } catch { return part; }
 }
 
-/** Nothing of whoever was here stays in the page. */
-const leave = () => location.reload();
+const mayNotRead = () => problem("This key may not read about people: it lacks the scope support.");
 
 const failed = (title, failure) => [heading(title), refused("This could not be shown", failure),
-  h("button.primary", {type: "button", onclick: show}, "Try again")];
+  h("button.primary", {onclick: show}, "Try again")];
 
 function signInForm() {
   const said = h("div");
-  const field = h("input", {id: "key", name: "key", type: "password", required: true, autocomplete: "off", spellcheck: "false",
-    "aria-describedby": "key-hint"});
-  const submit = async (event) => {
-    event.preventDefault();
+  const field = h("input", {...typed, id: "key", type: "password", "aria-describedby": "key-hint"});
+  const enter = () => busy(main, async () => {
     said.replaceChildren();
     try {
       await signIn(field.value.trim());
@@ -85,19 +80,19 @@ function signInForm() {
       said.replaceChildren(problem(message));
       field.focus();
     }
-  };
-  const use = (key) => h("button", {type: "button", onclick: () => {
+  });
+  const use = (key) => h("button", {onclick: () => {
     field.value = `${key}.demo-secret-${key}`;
     field.form.requestSubmit();
   }}, `Sign in as ${key}`);
   return h("section.card.sign-in",
     heading("Sign in"),
-    h("form", {onsubmit: submit},
+    h("form", {onsubmit: instead(enter)},
       h("div.field", h("label", {for: "key"}, "API key"),
         h("p.quiet", {id: "key-hint"}, "Key id and secret with a full stop between them. It is kept in memory until you leave."),
         field),
       said,
-      h("div.buttons", h("button.primary", {type: "submit"}, "Sign in"))),
+      h("div.buttons", h("button.primary", "Sign in"))),
     isDemo && [h("p", "This is a demo; its keys are public:"), h("div.buttons",
       ["demo-support", "demo-privacy", "demo-admin", "demo-trainee", "support-desk"].map(use))]);
 }
@@ -108,14 +103,12 @@ const cases = [
   ["lindas-phone", "The shop does not know me in the app.", "Her external id was mistyped when she was linked. Change it."],
 ];
 
-/** What can be looked for. In a demo it leads through three cases. */
 const homePage = () => [
   h("div.title", heading("Who is it about?")),
-  h("p.quiet", "An e-mail, an external id, a user, an install, a device, an MPID, or the id of a command."),
-  searchBox("search-large"),
-  !may("support") && problem("This key may not read about people: it lacks the scope support."),
-  isDemo && h("section", h("h2", "Three complaints to begin with"),
-    h("ol.cases", cases.map(([id, words, hint]) => h("li.card",
+  may("support") ? [h("p.quiet", "An e-mail, an external id, a user, an install, a device, an MPID, or the id of a command."),
+    searchBox("search-large")] : mayNotRead(),
+  isDemo && may("support") && h("section", h("h2", "Three complaints to begin with"),
+    h("ol.grid", cases.map(([id, words, hint]) => h("li.card",
       h("p", h("strong", `“${words}”`)), h("p", hint), h("a.button", {href: personAddress(id)}, "Look for ", value(id))))),
     h("p", "Nine more are told in ", h("code", "docs/console.md"), ".")),
   h("p.quiet", "The key ", value(holder.key), " of the app ", value(holder.app), " has the scopes ", holder.scopes.join(", ") || "–",
@@ -124,23 +117,19 @@ const homePage = () => [
 
 /** The same id again is a wish to see it anew. */
 function searchBox(id) {
-  const field = h("input", {id, type: "search", required: true, autocomplete: "off", spellcheck: "false", autocapitalize: "off",
-    placeholder: "any id"});
-  const look = (event) => {
-    event.preventDefault();
+  const field = h("input", {...typed, id, type: "search", placeholder: "any id"});
+  const look = () => {
     const address = personAddress(field.value.trim());
     if (location.hash === address) show();
     else location.hash = address;
   };
-  return h("form.search", {role: "search", onsubmit: look},
-    h("label.visually-hidden", {for: id}, "Look for any id"), field, h("button.primary", {type: "submit"}, "Look"));
+  return h("form.search", {role: "search", onsubmit: instead(look)},
+    h("label.visually-hidden", {for: id}, "Look for any id"), field, h("button.primary", "Look"));
 }
 
 document.querySelector(".brand").after(search);
-document.getElementById("out").addEventListener("click", leave);
-document.querySelector(".skip").addEventListener("click", (event) => {
-  event.preventDefault();
-  main.focus();
-});
+// Nothing of whoever was here stays.
+document.getElementById("out").addEventListener("click", () => location.reload());
+document.querySelector(".skip").addEventListener("click", instead(() => main.focus()));
 addEventListener("hashchange", show);
 show();

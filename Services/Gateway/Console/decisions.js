@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Decisions, with the sentences that the gateway writes of them, as `identitybus explain` does: those about a person as a
-// story, in which time takes no room in which nothing happened, and those of one command.
+// Decisions, in the sentences of `identitybus explain`: those about a person as a story, and those of one command.
 
 import { explain } from "./api.js";
-import { card, counted, duration, h, join, list, moment, problem, table, titled, value } from "./dom.js";
+import { card, counted, duration, h, join, list, moment, problem, shown, table, titled, value } from "./dom.js";
 import { curlLine, elsewhere, explainLine } from "./shell.js";
 
 const pause = 3600_000;
 
-/** Which decisions are shown. */
 const choices = [
   ["What changed", (decision) => decision.words.isShown],
   ["Refusals", (decision) => decision.outcome === "rejected"],
@@ -22,7 +20,7 @@ export function story(decisions) {
     const steps = decisions.filter(choices[chosen][1]);
     place.replaceChildren(
       h("div.buttons", {role: "group", "aria-label": "Which decisions are shown"}, choices.map(([title, filter], index) =>
-        h("button", {type: "button", "aria-pressed": String(index === chosen), onclick: () => {
+        h("button", {"aria-pressed": String(index === chosen), onclick: () => {
           show(index);
           place.querySelector("[aria-pressed=true]").focus();
         }}, `${title} ${decisions.filter(filter).length}`))),
@@ -58,7 +56,6 @@ function entry(decision) {
     h("details", h("summary", "Details"), details(decision)));
 }
 
-/** What an answer lacks. */
 export const missing = ({silent = [], leftOut = []}) => [
   silent.length > 0 && problem(`No answer from: ${silent.join(", ")}. What they know is missing here.`),
   leftOut.length > 0 && h("p.notice", "Not asked about, because there are too many: ", join(leftOut)),
@@ -74,13 +71,14 @@ export function details(decision) {
     [h("code", type), data === null ? h("p.quiet", "too long to be shown here") : json(data)])];
   return h("div.details",
     changes(decision.events),
-    h("dl",
-      h("dt", "command"), h("dd", h("a", {href: address}, value(commandId))),
-      h("dt", "sent by"), h("dd", value(source), authId && [", key ", value(authId)]),
-      h("dt", "type"), h("dd", value(type)),
-      h("dt", "record"), h("dd", value(`${topic}/${partition}@${offset}`)),
-      h("dt", "outcome"), h("dd", outcome, reason && [" ", value(reason)]),
-      (hasSecret || result) && [h("dt", "answer"), h("dd", hasSecret ? "holds a secret, which nobody else is shown" : json(result))]),
+    h("dl", [
+      ["command", h("a", {href: address}, value(commandId))],
+      ["sent by", [value(source), authId && [", key ", value(authId)]]],
+      ["type", value(type)],
+      ["record", value(`${topic}/${partition}@${offset}`)],
+      ["outcome", [outcome, reason && [" ", value(reason)]]],
+      ["answer", hasSecret ? "holds a secret, which nobody else is shown" : result && json(result)],
+    ].map(([title, text]) => text && [h("dt", title), h("dd", text)])),
     messages("event", decision.events), messages("command to other services", decision.commands));
 }
 
@@ -89,11 +87,8 @@ const json = (data) => h("pre", {tabindex: "0"}, JSON.stringify(data, null, 1).s
 /** Before and after, of what a decision changed. A further column is a further line. */
 function changes(events) {
   const rows = events.flatMap(({data}) => data ? before(data) : []).filter(Boolean);
-  const shown = (text) => text ? value(text) : "–";
   return rows.length > 0 && table("What changed", [
-    ["What", ([what]) => what],
-    ["Before", ([, old]) => shown(old)],
-    ["After", ([, , now]) => shown(now)],
+    ["What", ([what]) => what], ["Before", 1], ["After", 2],
   ], rows);
 }
 

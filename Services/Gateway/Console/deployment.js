@@ -1,42 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// How the deployment is doing: what each replica says of itself every ten seconds, told when there is something new; and dead
-// letters.
+// What each replica says of itself every ten seconds; and dead letters.
 
 import { call, holder } from "./api.js";
 import { card, duration, h, moment, problem, table, titled, value } from "./dom.js";
 import { curlLine, elsewhere, lines, quoted } from "./shell.js";
 
-/** A replica that has said nothing for so long is away, and after ten minutes nobody wants to hear of it; in milliseconds. */
+/** A replica that has said nothing for so long is away, or forgotten; in milliseconds. */
 const [silence, forgotten] = [30_000, 600_000];
+/** Each has a replica. */
+const services = ["gateway", "link", "sync", "user", "verification"];
 
 export function nowPage(signal) {
   const place = h("div", h("p.quiet", "Waiting for the first reports…"));
-  const watch = () => follow(place, signal).catch((failure) => {
-    if (signal.aborted) return;
-    place.replaceChildren(problem(`${failure.message} It is asked again every five seconds.`));
-    setTimeout(watch, 5000);
-  });
-  watch();
+  follow(place, signal);
   return [titled("Deployment", "Now"), place, elsewhere(
     ["the command line", "identitybus watch --topic identity.status.v1 --since 30s"],
     ["HTTP", curlLine("GET", "/admin/v1/status")])];
 }
 
 async function follow(place, signal) {
-  let after;
+  let query = "";
   while (!signal.aborted) {
-    const {at, next, replicas} = await call("GET", `/admin/v1/status${after ? `?after=${after}` : ""}`, null, {signal});
-    after = next;
-    const rows = replicas
-      .map((replica) => ({...replica, silent: Date.parse(at) - Date.parse(replica.time)}))
-      .filter((replica) => replica.silent < forgotten)
-      .toSorted((a, b) => a.service.localeCompare(b.service) || a.replica.localeCompare(b.replica));
-    // What the keyboard is on is not taken away.
-    const stops = () => [...place.querySelectorAll("a, [tabindex]")];
-    const stop = stops().indexOf(document.activeElement);
-    place.replaceChildren(...rows.length ? page(rows) : [nobody()]);
-    stops()[stop]?.focus({preventScroll: true});
+    try {
+      const {at, next, replicas} = await call("GET", `/admin/v1/status${query}`, null, {signal});
+      query = `?after=${next}`;
+      const rows = replicas
+        .map((replica) => ({...replica, silent: Date.parse(at) - Date.parse(replica.time)}))
+        .filter((replica) => replica.silent < forgotten)
+        .toSorted((a, b) => a.service.localeCompare(b.service) || a.replica.localeCompare(b.replica));
+      // What the keyboard is on is not taken away.
+      const stops = () => [...place.querySelectorAll("a, [tabindex]")];
+      const stop = stops().indexOf(document.activeElement);
+      place.replaceChildren(rows.length ? page(rows) : nobody());
+      stops()[stop]?.focus({preventScroll: true});
+    } catch ({message}) {
+      place.replaceChildren(problem(`${message} Asked again every five seconds.`));
+      await new Promise((done) => { setTimeout(done, 5000); });
+    }
   }
 }
 
@@ -53,18 +54,20 @@ function page(replicas) {
   const letters = sum(Object.values(Object.fromEntries(here.map((one) => [one.service, one.deadLetters?.open ?? 0]))));
   const oldest = Math.max(0, ...here.map((one) => one.oldestSeconds ?? 0));
   const ready = here.filter((one) => one.isReady).length;
-  return [
+  const unheard = services.filter((name) => !replicas.some(({service}) => service === name));
+  const wanted = replicas.length + unheard.length;
+  return h("div",
+    unheard.length > 0 && h("p.notice.bad", `Nothing is heard of: ${unheard.join(", ")}.`),
     h("dl.tiles",
       tile("decided", `${rate(sum(decided.map((one) => count(one) / one.seconds)))}/s`),
       tile("refused", all ? `${Math.round(100 * refused / all)} %` : "–"),
       tile("the oldest waits", oldest < 1 ? "under 1 s" : duration(oldest * 1000), oldest > 30 ? "bad" : "good"),
       tile("open dead letters", h("a", {href: "#/letters"}, letters), letters ? "bad" : "good"),
-      tile("ready", `${ready} of ${replicas.length}`, ready < replicas.length ? "bad" : "good")),
+      tile("ready", `${ready} of ${wanted}`, ready < wanted ? "bad" : "good")),
     card("Replicas", table("Replicas", replicaColumns, replicas)),
     card("Refused in the last ten seconds", table("Refused in the last ten seconds", [
-      ["Service", ([service]) => service], ["Reason", ([, reason]) => value(reason)], ["Count", ([, , count]) => count, "number"],
-    ], refusals(here), "Nothing was refused.")),
-  ];
+      ["Service", 0], ["Reason", 1], ["Count", 2, "number"],
+    ], refusals(here), "Nothing was refused.")));
 }
 
 const tile = (what, number, tone) => h("div.tile", h("dt", what), h(tone ? `dd.${tone}` : "dd", number));
@@ -82,7 +85,7 @@ const replicaColumns = [
   ["Apps file", ({apps}) => [value(apps.digest), !apps.isValid && h("span.bad", ", its newest version is refused")]],
   ["Version", (one) => `${one.version} (${one.commit.slice(0, 8)})`],
   ["Since", (one) => moment(one.startedAt)],
-  ["Replica", (one) => value(one.replica)],
+  ["Replica", "replica"],
 ];
 
 function state({silent, isReady, failing}) {
@@ -121,7 +124,7 @@ export async function lettersPage(signal) {
 }
 
 const letterColumns = [
-  ["Service", (row) => row.service],
+  ["Service", "service"],
   ["Reason", (row) => h("strong", value(row.reason))],
   ["Open", (row) => h(row.open ? "span.bad" : "span", row.open), "number"],
   ["Letters", (row) => row.letters, "number"],

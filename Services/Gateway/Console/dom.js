@@ -3,12 +3,9 @@
 // Makes elements. Whatever a producer has written reaches the page as text: there is no way from here to markup, and the
 // content policy of the page (Trusted Types `'none'`) allows none.
 
-const unsafe = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
-
-/** The text with `\u…` in place of what could steer or deceive a reader, as the command line shows it. */
-export function visible(text) {
-  return String(text).replace(unsafe, (mark) => "\\u" + mark.charCodeAt(0).toString(16).padStart(4, "0"));
-}
+/** The text with `\u…` in place of what nobody sees, or could deceive a reader, as the command line shows it. */
+export const visible = (text) => String(text).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (mark) =>
+  mark.split("").map((unit) => "\\u" + unit.charCodeAt(0).toString(16).padStart(4, "0")).join(""));
 
 const maker = (create) => (name, ...parts) => {
   const [tag, ...classes] = name.split(".");
@@ -23,8 +20,9 @@ const maker = (create) => (name, ...parts) => {
 
 /** `h("p.note", {id: "x", onclick: f}, "text", element, null)`. */
 export const h = maker((tag) => document.createElement(tag));
-/** The same, of a drawing. */
 export const svg = maker((tag) => document.createElementNS("http://www.w3.org/2000/svg", tag));
+
+export const typed = {required: true, autocomplete: "off", autocapitalize: "off", spellcheck: "false"};
 
 function set(element, attributes) {
   for (const [name, value] of Object.entries(attributes)) {
@@ -33,7 +31,21 @@ function set(element, attributes) {
   }
 }
 
-/** Says something to whoever does not see the page. */
+/** Instead of what the browser does. */
+export const instead = (work) => (event) => {
+  event.preventDefault();
+  work();
+};
+
+/** Does what takes a while; nothing else is begun there meanwhile. */
+export async function busy(place, work) {
+  const buttons = [...place.querySelectorAll("button")];
+  const disable = (isDisabled) => buttons.forEach((button) => { button.disabled = isDisabled; });
+  disable(true);
+  try { await work(); } finally { disable(false); }
+}
+
+/** To whoever does not see the page. */
 export const say = (text) => { document.getElementById("said").textContent = visible(text); };
 
 /** By which a page is announced. */
@@ -47,13 +59,14 @@ export const list = (items) => h("ul.plain", items.map((item) => h("li", item)))
 
 /** A value of somebody else: it has its own direction of writing, and may be broken anywhere. */
 export const value = (text) => h("bdi.value", text);
+export const shown = (text) => text ? value(text) : "–";
 export const join = (values) => values.map((one, index) => [index > 0 && ", ", value(one)]);
 
 export const personAddress = (id) => `#/person/${encodeURIComponent(id)}`;
 /** What is masked leads to nobody. */
 export const person = (id) => id.includes("•••") ? value(id) : h("a", {href: personAddress(id)}, value(id));
 
-/** A table. A column is `[title, row => content, class?]`; what has no rows is said in words. */
+/** A table. A column is `[title, member of the row, or row => content, class?]`; no rows are said in words. */
 export function table(caption, columns, rows, empty) {
   if (!rows.length) return h("p.quiet", empty);
   const named = (tag, kind) => kind ? `${tag}.${kind}` : tag;
@@ -62,10 +75,9 @@ export function table(caption, columns, rows, empty) {
       h("caption.visually-hidden", caption),
       h("thead", h("tr", columns.map(([title, , kind]) => h(named("th", kind), {scope: "col"}, title)))),
       h("tbody", rows.map((row) => h("tr", columns.map(([title, content, kind]) =>
-        h(named("td", kind), {"data-title": title}, h("div", content(row)))))))));
+        h(named("td", kind), {"data-title": title}, h("div", typeof content === "function" ? content(row) : shown(row[content])))))))));
 }
 
-/** `1 decision`, `2 decisions`. */
 export const counted = (count, what) => `${count.toLocaleString("en")} ${what}${count === 1 ? "" : "s"}`;
 
 export function duration(milliseconds) {

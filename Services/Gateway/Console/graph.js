@@ -55,17 +55,16 @@ export function relations(rows) {
 const columns = {identity: 0, user: 1, profile: 1, install: 2, device: 2};
 const [width, height, between, gap] = [236, 46, 322, 14];
 
-/** Names on the left, the person in the middle, where they are on the right. */
 export function graph({nodes, lines}) {
   const rows = [0, 1, 2].map((column) => nodes.filter((node) => columns[node.kind] === column));
   const tallness = (nodes) => nodes.length * (height + gap) - gap;
   const [wide, tall] = [between * 2 + width + 2, Math.max(...rows.map(tallness)) + 2];
   const places = new Map(rows.flatMap((nodes, column) => nodes.map((node, index) =>
     [node.id, {x: 1 + column * between, y: (tall - tallness(nodes)) / 2 + index * (height + gap)}])));
-  const label = "Who belongs to whom. The list below says the same.";
-  return svg("svg.graph", {viewBox: `0 0 ${wide} ${tall}`, width: wide, height: tall, role: "img", "aria-label": label},
+  return svg("svg.graph", {viewBox: `0 0 ${wide} ${tall}`, width: wide, height: tall, role: "img", 
+    "aria-label": "Who belongs to whom. The list below says the same."},
     lines.map(({from, to, isOver}) =>
-      svg(isOver ? "path.line.over" : "path.line", {d: path(places.get(from), places.get(to))})),
+      svg(isOver ? "path.over" : "path", {d: path(places.get(from), places.get(to))})),
     nodes.map(({id, kind, text, note, tone}) => svg(`g.node.${kind}${tone ? `.${tone}` : ""}`,
       {transform: `translate(${places.get(id).x} ${places.get(id).y})`},
       svg("title", `${kind} ${text}`),
@@ -82,7 +81,7 @@ function path(from, to) {
   return `M${x1} ${y1}C${bend} ${y1} ${bend} ${y2} ${x2} ${y2}`;
 }
 
-/** Both ends say more than the first one: ids differ at their ends. */
+/** Ids differ at their ends. */
 function short(text, length) {
   const shown = [...visible(text)];
   return shown.length <= length ? shown.join("") : `${shown.slice(0, length - 9).join("")}…${shown.slice(-8).join("")}`;
@@ -91,6 +90,6 @@ function short(text, length) {
 export function relationList({nodes, lines}) {
   const all = new Map(nodes.map((node) => [node.id, node]));
   const named = ({kind, text}) => [kind !== "identity" && `${kind} `, person(text)];
-  return h("details", h("summary", "As a list"),
+  return h("details", {open: innerWidth < 640}, h("summary", "As a list"),
     list(lines.map(({from, to, word}) => [named(all.get(from)), ` ${word} `, named(all.get(to))])));
 }

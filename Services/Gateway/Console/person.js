@@ -18,7 +18,7 @@ export async function personPage(asked, signal) {
   }
   const of = (service, kind) => rows.filter((one) => one.service === service && one.row.kind === kind).map(({row}) => row);
   const known = {
-    decisions, users: of("link", "user"), installs: of("link", "install"), profiles: of("sync", "profile"),
+    decisions, silent: found.silent, users: of("link", "user"), installs: of("link", "install"), profiles: of("sync", "profile"),
     devices: devices([...of("sync", "device"), ...of("verification", "session")]),
     others: rows.filter(({service, row}) => service === "user" || row.kind === "identity" || row.kind === "hold"),
   };
@@ -38,11 +38,7 @@ export async function personPage(asked, signal) {
   ];
 }
 
-function devices(rows) {
-  const found = new Map();
-  for (const row of rows) found.set(row.deviceId, {...found.get(row.deviceId), ...row});
-  return [...found.values()];
-}
+const devices = (rows) => Object.values(Object.groupBy(rows, ({deviceId}) => deviceId)).map((all) => Object.assign({}, ...all));
 
 const valuesOf = (profile, type) => (profile.identities ?? []).filter((one) => one.type === type).map((one) => one.value);
 
@@ -53,17 +49,24 @@ function name({users, profiles}, id) {
   return users.find((user) => !user.isErased && user.externalId)?.externalId ?? known("customerid")[0] ?? known("email")[0];
 }
 
-/** What whoever helps people looks for first, each with what can be done. A further finding is a further function. */
+/** What is looked for first, each with what can be done. A further finding is a further function. */
 const finders = [
   ({profiles}) => profiles.flatMap((profile) => ["customerid", "email"].map((type) => {
     const values = valuesOf(profile, type);
     return values.length > 1 && finding("bad", ["Profile ", value(profile.mpid), ` has ${values.length} values of ${type}: `,
       join(values), ". Two people may be in one profile."], ["detach", {mpid: profile.mpid}, "Take them apart"]);
   })),
-  ({profiles, decisions}) => decisions.filter(({type}) => type === "identity.sync.modify.v1").flatMap(({events, decidedAt}) =>
-    events.flatMap(({data}) => (data?.added ?? []).map((one) =>
-      profiles.some((profile) => profile.mpid === data.mpid && valuesOf(profile, one.type).includes(one.value))
-      && finding("warn", [moment(decidedAt), ` the app said ${one.type} `, value(one.value), " of profile ", value(data.mpid), "."], ["detach", {mpid: data.mpid, identity: one.value}, "Take them apart"])))),
+  // An app changes e-mails every day; somebody else came by one where a device followed.
+  ({profiles, devices, decisions}) => decisions.flatMap(({type, events, decidedAt}, index) =>
+    type === "identity.sync.modify.v1" ? events.flatMap(({data}) => (data?.added ?? []).map((one) => {
+      const {mpid} = data;
+      if (!profiles.some((profile) => profile.mpid === mpid && valuesOf(profile, one.type).includes(one.value))) return;
+      const arrival = (id) => decisions.findIndex((one) => one.events.some(({data}) => data?.mpid === mpid && data.deviceId === id));
+      const followed = devices.map(({deviceId}) => deviceId).filter((id) => arrival(id) > index);
+      return finding(followed.length ? "warn" : "calm", [moment(decidedAt), ` the app said ${one.type} `, value(one.value),
+        " of profile ", value(mpid), followed.length > 0 && ["; then ", join(followed), " came to it"], "."],
+      ["detach", {mpid, identity: one.value}, "Take them apart"]);
+    })) : []),
   ({users, installs}) => users.filter((user) => !user.isErased).map(({userId}) => {
     const own = installs.filter((install) => install.userId === userId);
     const active = own.find((install) => install.activity === "active");
@@ -91,30 +94,30 @@ const finders = [
 
 function findings(known) {
   const found = finders.flatMap((find) => find(known)).filter(Boolean);
-  return found.length ? h("ul.findings", found) : h("p.quiet", "Nothing.");
+  return found.length ? h("ul.findings", found) : h("p.quiet", known.silent.length ? "Nothing that is known." : "Nothing.");
 }
 
 const finding = (tone, text, wanted) => h(`li.${tone}`, h("span", text), wanted && act(...wanted));
 
 const act = (name, data, word) => mayAct(name) && h("a.button.small", {href: actAddress(name, data)}, word);
 
-const because = {restricted: "is restricted", disabled: "is disabled", superseded: "was superseded", waitsForPhone: "waits behind a phone"};
-const why = (install) => install.status ? because[install.inactiveBecause] ?? `is ${install.activity}` : "another user's";
+const because = {restricted: "is restricted", disabled: "is disabled", superseded: "was superseded", waitsForPhone: "waits behind a phone", none: "has no user"};
+const why = (install) => install.status ? because[install.inactiveBecause ?? install.activity] ?? `is ${install.activity}` : "another user's";
 
 const presence = (row) => row.isErased ? "erased" : row.isRestricted ? "restricted" : "present";
 
-/** The tables. A further column is a further `[title, row => content]`. */
+/** The tables. A further column is a further line. */
 function now({users, installs, profiles, devices, others}) {
   const tables = [
     ["Users", users, [
-      ["User", (row) => value(row.userId)],
-      ["External id", (row) => row.externalId ? value(row.externalId) : "–"],
+      ["User", "userId"],
+      ["External id", "externalId"],
       ["State", presence],
       ["Do", ({userId, externalId, isErased}) => !isErased && [act("change-external-id", {userId}, "Change external id"),
         externalId && act("unlink-user", {userId}, "Take external id"), act("erase-user", {userId}, "Erase")]],
     ]],
     ["Installs", installs, [
-      ["Install", (row) => value(row.installId)],
+      ["Install", "installId"],
       ["Device", (row) => `${row.device}, ${row.platform}`],
       ["State", (row) => row.activity === "active" ? h("strong.good", "active") : why(row)],
       ["Do", ({installId, status, activity, userId}) => status && [
@@ -123,7 +126,7 @@ function now({users, installs, profiles, devices, others}) {
           : act("set-install-status", {installId, status: "enabled"}, "Enable")]],
     ]],
     ["Profiles", profiles, [
-      ["Profile", (row) => value(row.mpid)],
+      ["Profile", "mpid"],
       ["Identities", (row) => row.identities?.length
         ? list(row.identities.map((one) => [h("span.quiet", one.type, " "), value(one.value)])) : "none"],
       ["State", presence],
@@ -132,7 +135,7 @@ function now({users, installs, profiles, devices, others}) {
         act("restrict", {mpid, isRestricted: !isRestricted}, isRestricted ? "End restriction" : "Restrict")]],
     ]],
     ["Devices", devices, [
-      ["Device", (row) => value(row.deviceId)],
+      ["Device", "deviceId"],
       ["Current user", (row) => row.mpid ? value(row.mpid) : "nobody"],
       ["Session", (row) => row.state ?? "–"],
       ["Seen there", (row) => row.users ? list(row.users.map(value)) : "–"],

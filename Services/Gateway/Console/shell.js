@@ -24,13 +24,14 @@ export const elsewhere = (...pairs) => h("details.elsewhere", h("summary", "The 
 
 export const lines = (pairs) => pairs.map(([what, line]) => h("div.line",
   h("span.quiet", what), h("code", {tabindex: "0"}, line),
-  h("button.small", {type: "button", "aria-label": `Copy the line for ${what}`, onclick: () => copy(line)}, "Copy")));
+  h("button.small", {"aria-label": `Copy the line for ${what}`, onclick: ({target}) => copy(line, target)}, "Copy")));
 
-async function copy(line) {
+async function copy(line, button) {
   try {
     await navigator.clipboard.writeText(line);
-    say("Copied.");
+    button.textContent = "Copied";
   } catch {
-    say("The browser does not allow it; select the line.");
+    button.textContent = "Not allowed here: select the line";
   }
+  say(button.textContent);
 }

@@ -15,8 +15,8 @@ extension ConsoleFiles {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>IdentityBus</title>
 <link rel="icon" href="data:,">
-<link rel="stylesheet" href="/console/console-32e5d8c800.css">
-<script type="module" src="/console/app-2c2eb134fa.js"></script>
+<link rel="stylesheet" href="/console/console-8f6f87e327.css">
+<script type="module" src="/console/app-e067ec4b9f.js"></script>
 </head>
 <body>
 <a class="skip" href="#main">Skip to the page</a>
@@ -27,7 +27,7 @@ extension ConsoleFiles {
 <a href="#/letters">Dead letters</a>
 <a href="#/do">Do</a>
 </nav>
-<button class="small" id="out" type="button" hidden>Sign out</button>
+<button class="small" id="out" hidden>Sign out</button>
 </header>
 <main id="main" tabindex="-1"></main>
 <p id="said" class="visually-hidden" role="status"></p>
@@ -36,57 +36,57 @@ extension ConsoleFiles {
 </html>
 """#),
         File(
-            name: "act-84eba0458c.js", type: "text/javascript; charset=utf-8",
+            name: "act-41c49c5a76.js", type: "text/javascript; charset=utf-8",
             text: #"""
-import { call, holder, may, Refusal } from "./api-6c51e34e06.js";
-import { card, counted, h, join, list, moment, personAddress, problem, refused, table, titled, value } from "./dom-06f6a02386.js";
-import { curlLine, elsewhere, sendLine } from "./shell-4f7e9b7cb9.js";
+import { call, holder, may, Refusal } from "./api-d2b7c5b67c.js";
+import { busy, card, counted, h, instead, join, list, moment, personAddress, problem, refused, table, titled, typed, value } from "./dom-e99cf799e3.js";
+import { curlLine, elsewhere, sendLine } from "./shell-38c8c5f769.js";
 const acts = {
 __proto__: null,
 detach: {
-title: "Take two people apart", service: "sync", vouches: true,
+title: "Take two people apart", service: "sync",
 about: "Some identities leave a profile for a new one, with the devices known by nothing else. The two stay apart from then on.",
 fields: {mpid: "Profile (MPID)", identities: "What leaves, to a new profile"},
 },
 allow: {
-title: "Let two people meet again", service: "sync", vouches: true,
+title: "Let two people meet again", service: "sync",
 about: "Ends what keeps two profiles apart. Nothing is merged by it.",
 fields: {mpid: "Profile (MPID)", otherMPID: "The other profile"},
 },
 restrict: {
-title: "Restrict a person", service: "sync", vouches: true,
+title: "Restrict a person", service: "sync",
 about: "What is known of them is kept and not used. Logins go on.",
 fields: {mpid: "Profile (MPID)", isRestricted: ["What is known may", {true: "not be used", false: "be used again"}]},
 },
 "change-external-id": {
-title: "Change an external id", service: "link",
+title: "Change an external id",
 about: "The person stays the same user. A backend that goes on with the old name is refused.",
 fields: {userId: "User", newExternalId: "New external id", endHold: ["Held for another", {false: "stays so", true: "the hold ends"}]},
 },
 "unlink-user": {
-title: "Take a user's external id", service: "link",
+title: "Take a user's external id",
 about: "The person stays on its installs without it, and cannot be given it again.",
 fields: {userId: "User"},
 },
 "make-active": {
-title: "Make an install active", service: "link",
+title: "Make an install active",
 about: "A person has one: this one becomes it, and the one before is told.",
 fields: {installId: "Install"},
 },
 "set-install-status": {
-title: "Enable or disable an install", service: "link", scope: "admin",
+title: "Enable or disable an install", scope: "admin",
 about: "The app hears of it at its next call.",
 fields: {installId: "Install", status: ["It is to be", {disabled: "disabled", enabled: "enabled"}]},
 },
 "erase-user": {
-title: "Erase a person", service: "link", scope: "user.delete",
+title: "Erase a person", scope: "user.delete",
 about: "A user goes from all services, for good. Your name and your reason stay: write no name of theirs there.",
 fields: {userId: "User"},
 },
 };
-function hindrance({scope = "support", vouches, fields}) {
+function hindrance({service, scope = "support", fields}) {
 if (holder.isMasked && fields.identities) return "This key sees values masked, and cannot name what leaves.";
-const lacking = [scope, vouches && holder.enforces && "identity.vouch"].filter((one) => one && !may(one));
+const lacking = [scope, service === "sync" && holder.enforces && "identity.vouch"].filter((one) => one && !may(one));
 if (lacking.length) return `This key may not: it lacks ${lacking.join(" and ")}.`;
 }
 export const mayAct = (name) => !hindrance(acts[name]);
@@ -94,7 +94,7 @@ export const actAddress = (name, data) => `#/do/${name}?${new URLSearchParams(da
 export const actsPage = () => [
 titled("Support", "Do"),
 h("p", "Everything is tried first. Begin on a person's page: it fills in the ids."),
-h("ul.acts", Object.entries(acts).map(([name, act]) => h("li.card",
+h("ul.grid", Object.entries(acts).map(([name, act]) => h("li.card",
 h("h2", mayAct(name) ? h("a", {href: actAddress(name, {})}, act.title) : act.title),
 h("p", act.about), h("p.quiet", hindrance(act))))),
 ];
@@ -105,13 +105,13 @@ mayAct(name) ? attempt(name, new URLSearchParams(query)) : h("p.notice.bad", hin
 }
 let lastAuthor = "";
 function attempt(name, known) {
-const {service, fields} = acts[name];
+const {service = "link", fields} = acts[name];
 const path = `/admin/v1/${service}/${name}`;
 const outcome = h("div", {"aria-live": "polite"});
 const identities = h("div");
 let changes = 0;
 const form = h("form.card", {
-onsubmit: (event) => { event.preventDefault(); preview(); },
+onsubmit: instead(preview),
 oninput: () => {
 changes += 1;
 outcome.replaceChildren();
@@ -119,13 +119,13 @@ outcome.replaceChildren();
 onchange: ({target}) => { if (target.name === "mpid") listIdentities(target.value); },
 }, Object.entries({...fields, author: "Your name", reason: "Why, such as the number of the case"}).map(([name, title]) => {
 if (name === "identities") return h("fieldset", h("legend", title), identities);
-const field = {id: `f-${name}`, name, required: true};
+const field = {...typed, id: `f-${name}`, name};
 const [text, options] = [title].flat();
 return h("div.field", h("label", {for: field.id}, text),
 options ? h("select", field, Object.entries(options).map(([name, text]) =>
 h("option", {value: name, selected: name === known.get(field.name)}, text)))
-: h("input", {...field, value: known.get(name) ?? (name === "author" ? lastAuthor : ""), autocomplete: "off", spellcheck: "false"}));
-}), h("div.buttons", h("button.primary", {type: "submit"}, "Preview")));
+: h("input", {...field, value: known.get(name) ?? (name === "author" ? lastAuthor : "")}));
+}), h("div.buttons", h("button.primary", "Preview")));
 if (known.get("mpid")) listIdentities(known.get("mpid"));
 async function listIdentities(mpid) {
 if (!fields.identities) return;
@@ -143,7 +143,7 @@ function wanted() {
 const given = new FormData(form);
 const data = Object.fromEntries([...given].map(([name, text]) => [name, text.trim()]));
 if (fields.identities) data.identities = given.getAll("identities").map((one) => JSON.parse(one));
-for (const name of ["isRestricted", "endHold"]) if (fields[name]) data[name] = data[name] === "true";
+for (const name in fields) if (fields[name][1].true) data[name] = data[name] === "true";
 return data;
 }
 async function preview() {
@@ -152,49 +152,49 @@ lastAuthor = data.author;
 const key = crypto.randomUUID?.() ?? String(Math.random());
 const type = `${service}.${name}`;
 await during("Trying it in all services…", async () => shown("This would happen", await call("POST", `${path}?dryRun=true`, data),
-h("div.buttons", h("button.danger", {type: "button", onclick: () => carryOut(data, key)}, "Carry it out"),
+h("div.buttons", h("button.danger", {onclick: () => carryOut(data, key)}, "Carry it out"),
 h("span.quiet", "Nothing is done yet.")),
 elsewhere(["a preview", sendLine(type, data, true)], ["the act", sendLine(type, data, false)],
 ["HTTP, a preview", curlLine("POST", `${path}?dryRun=true`, data)])));
 }
 const carryOut = (data, key) => during("Carrying it out…", async () => {
 const result = await call("POST", path, data, {headers: {"Idempotency-Key": key}});
+const {ref} = result;
 const isBegun = name === "erase-user" && !result.completedAt;
-return shown(isBegun ? "It has begun, and goes on by itself" : "It is done", {result},
-h("p", h("a", {href: personAddress(data.installId ?? data.userId ?? data.mpid)}, "See the person as it is now")));
+return shown(isBegun ? "It has begun, and goes on by itself" : "It is done", {result, ref},
+may("support") && h("p", h("a", {href: personAddress(data.installId ?? data.userId ?? data.mpid)}, "See the person as it is now")));
 }, () => carryOut(data, key));
-async function during(words, work, again) {
+const during = (words, work, again) => busy(form.parentElement, async () => {
 const before = changes;
-const buttons = [...form.parentElement.querySelectorAll("button")];
-buttons.forEach((button) => { button.disabled = true; });
 outcome.replaceChildren(h("p.quiet", words));
-let parts;
+let part;
 try {
-parts = [await work()];
+part = await work();
 } catch (refusal) {
 if (!(refusal instanceof Refusal)) throw refusal;
 const isOpen = [0, 504].includes(refusal.status);
 if (isOpen) refusal.message = again ? "No answer came. It may have been done, or be done yet." : "No answer came. Nothing was done.";
-parts = [refused(isOpen && again ? "It is not known whether it was done" : "It cannot be done", refusal),
-...isOpen && again ? [h("button", {type: "button", onclick: again}, "Ask again for the same")] : []];
+part = refused(isOpen && again ? "It is not known whether it was done" : "It cannot be done", refusal);
+if (isOpen && again) part.append(h("button", {onclick: again}, "Ask again for the same"));
 }
-buttons.forEach((button) => { button.disabled = false; });
 if (!again && before !== changes) return;
-outcome.replaceChildren(...parts);
-outcome.firstElementChild?.scrollIntoView({block: "nearest"});
-}
-const shown = (title, {result = {}, events, message}, ...more) => card(title,
+outcome.replaceChildren(part);
+part.scrollIntoView({block: "nearest"});
+});
+const shown = (title, {result = {}, ref, events, message}, ...more) => card(title,
 message && h("p.notice", message),
 events?.length > 0 && [h("h3", counted(events.length, "change")), list(events.map(({words}) => words))],
 result.devices?.length > 0 && [h("h3", "Devices"), table("Devices", deviceColumns, result.devices)],
+result.done && result.requestId !== ref && h("p.notice", "This was done before, on ", moment(result.erasedAt),
+" and for another reason: yours is noted nowhere."),
 result.done && certificate(result),
-events?.length === 0 && !result.devices?.length && !result.done && h("p", "Nothing else changes."),
+events?.length === 0 && !result.devices?.length && !result.done && h("p", "Nothing would change."),
 more);
 return h("div", form, outcome);
 }
 const deviceColumns = [
-["Device", (row) => value(row.deviceId)],
-["Profile", (row) => value(row.mpid)],
+["Device", "deviceId"],
+["Profile", "mpid"],
 ["Session", (row) => row.endsSession ? "ends" : "stays"],
 ["The next login there finds", (row) => row.nextLogin?.mpid ? value(row.nextLogin.mpid) : "a new profile"],
 ["and leaves out", (row) => row.nextLogin?.barred?.join(", ") || "nothing"],
@@ -213,7 +213,7 @@ list([
 ];
 """#),
         File(
-            name: "api-6c51e34e06.js", type: "text/javascript; charset=utf-8",
+            name: "api-d2b7c5b67c.js", type: "text/javascript; charset=utf-8",
             text: #"""
 let secret = null;
 export let holder = null;
@@ -225,7 +225,7 @@ Object.assign(this, {status, code: problem.code, ref: problem.ref});
 }
 }
 export async function signIn(key) {
-if (/[^\x21-\x7e]/.test(key)) throw new Refusal(0, {detail: "No key has such characters: type the quotes and blanks anew."});
+if (/[^\x21-\x7e]/.test(key)) throw new Refusal(0, {detail: "No key has such characters: type quotes and blanks anew."});
 secret = key;
 holder = await call("GET", "/admin/v1/key");
 }
@@ -243,20 +243,21 @@ if (failure.name === "AbortError") throw failure;
 throw new Refusal(0, {detail: "The gateway cannot be reached."});
 }
 const answer = await response.json().catch(() => ({}));
+if (response.status === 401 && holder) location.reload();
 if (!response.ok) throw new Refusal(response.status, answer);
-return answer;
+return Object.assign(answer, {ref: response.headers.get("X-Request-Id")});
 }
 export const explain = (id, source, limit, signal) => call("POST", "/admin/v1/people/resolve", {id, limit, ...source && {source}}, {signal});
 """#),
         File(
-            name: "app-2c2eb134fa.js", type: "text/javascript; charset=utf-8",
+            name: "app-e067ec4b9f.js", type: "text/javascript; charset=utf-8",
             text: #"""
-import { holder, isDemo, may, signIn } from "./api-6c51e34e06.js";
-import { h, heading, personAddress, problem, refused, say, value } from "./dom-06f6a02386.js";
-import { actPage, actsPage } from "./act-84eba0458c.js";
-import { commandPage } from "./decisions-32f7925e0d.js";
-import { lettersPage, nowPage } from "./deployment-0b95f3e64c.js";
-import { personPage } from "./person-2745211407.js";
+import { holder, isDemo, may, signIn } from "./api-d2b7c5b67c.js";
+import { busy, h, heading, instead, personAddress, problem, refused, say, typed, value } from "./dom-e99cf799e3.js";
+import { actPage, actsPage } from "./act-41c49c5a76.js";
+import { commandPage } from "./decisions-d12d13f59b.js";
+import { lettersPage, nowPage } from "./deployment-2a69aaa4e8.js";
+import { personPage } from "./person-14ad211bc2.js";
 const main = document.getElementById("main");
 const search = searchBox("search");
 let leaving = new AbortController();
@@ -277,20 +278,18 @@ for (const part of document.querySelectorAll("nav, header form, #out")) part.hid
 if (!holder) return settle([signInForm()]);
 const [address, query] = location.hash.slice(2).split("?");
 const [name, ...path] = address.split("/").map(decoded);
-search.hidden = !name;
+search.hidden = !name || !may("support");
 const [title, make, scope] = pages[name] ?? ["There is no such page", () => [heading("There is no such page")]];
 for (const link of document.querySelectorAll("nav a")) link.ariaCurrent = link.hash === `#/${name}` ? "page" : null;
 search.elements.search.value = scope && !holder.isMasked && path[0] || "";
 main.setAttribute("aria-busy", "true");
 try {
 const parts = scope && !may(scope)
-? [heading(title), h("p.notice.bad", `This key may not read about people: it lacks the scope ${scope}.`)]
+? [heading(title), mayNotRead()]
 : await make({path, query, signal});
 if (!signal.aborted && parts.length) settle(parts);
 } catch (failure) {
-if (signal.aborted) return;
-settle(failed(title, failure));
-if (failure.status === 401) leave();
+if (!signal.aborted) settle(failed(title, failure));
 }
 }
 function settle(parts) {
@@ -305,15 +304,13 @@ say(first.textContent);
 function decoded(part) {
 try { return decodeURIComponent(part); } catch { return part; }
 }
-const leave = () => location.reload();
+const mayNotRead = () => problem("This key may not read about people: it lacks the scope support.");
 const failed = (title, failure) => [heading(title), refused("This could not be shown", failure),
-h("button.primary", {type: "button", onclick: show}, "Try again")];
+h("button.primary", {onclick: show}, "Try again")];
 function signInForm() {
 const said = h("div");
-const field = h("input", {id: "key", name: "key", type: "password", required: true, autocomplete: "off", spellcheck: "false",
-"aria-describedby": "key-hint"});
-const submit = async (event) => {
-event.preventDefault();
+const field = h("input", {...typed, id: "key", type: "password", "aria-describedby": "key-hint"});
+const enter = () => busy(main, async () => {
 said.replaceChildren();
 try {
 await signIn(field.value.trim());
@@ -322,19 +319,19 @@ await show();
 said.replaceChildren(problem(message));
 field.focus();
 }
-};
-const use = (key) => h("button", {type: "button", onclick: () => {
+});
+const use = (key) => h("button", {onclick: () => {
 field.value = `${key}.demo-secret-${key}`;
 field.form.requestSubmit();
 }}, `Sign in as ${key}`);
 return h("section.card.sign-in",
 heading("Sign in"),
-h("form", {onsubmit: submit},
+h("form", {onsubmit: instead(enter)},
 h("div.field", h("label", {for: "key"}, "API key"),
 h("p.quiet", {id: "key-hint"}, "Key id and secret with a full stop between them. It is kept in memory until you leave."),
 field),
 said,
-h("div.buttons", h("button.primary", {type: "submit"}, "Sign in"))),
+h("div.buttons", h("button.primary", "Sign in"))),
 isDemo && [h("p", "This is a demo; its keys are public:"), h("div.buttons",
 ["demo-support", "demo-privacy", "demo-admin", "demo-trainee", "support-desk"].map(use))]);
 }
@@ -345,39 +342,33 @@ const cases = [
 ];
 const homePage = () => [
 h("div.title", heading("Who is it about?")),
-h("p.quiet", "An e-mail, an external id, a user, an install, a device, an MPID, or the id of a command."),
-searchBox("search-large"),
-!may("support") && problem("This key may not read about people: it lacks the scope support."),
-isDemo && h("section", h("h2", "Three complaints to begin with"),
-h("ol.cases", cases.map(([id, words, hint]) => h("li.card",
+may("support") ? [h("p.quiet", "An e-mail, an external id, a user, an install, a device, an MPID, or the id of a command."),
+searchBox("search-large")] : mayNotRead(),
+isDemo && may("support") && h("section", h("h2", "Three complaints to begin with"),
+h("ol.grid", cases.map(([id, words, hint]) => h("li.card",
 h("p", h("strong", `“${words}”`)), h("p", hint), h("a.button", {href: personAddress(id)}, "Look for ", value(id))))),
 h("p", "Nine more are told in ", h("code", "docs/console.md"), ".")),
 h("p.quiet", "The key ", value(holder.key), " of the app ", value(holder.app), " has the scopes ", holder.scopes.join(", ") || "–",
 holder.isMasked && ", and is shown e-mails, telephone numbers and the like masked", ". What you read or do here is in the log."),
 ];
 function searchBox(id) {
-const field = h("input", {id, type: "search", required: true, autocomplete: "off", spellcheck: "false", autocapitalize: "off",
-placeholder: "any id"});
-const look = (event) => {
-event.preventDefault();
+const field = h("input", {...typed, id, type: "search", placeholder: "any id"});
+const look = () => {
 const address = personAddress(field.value.trim());
 if (location.hash === address) show();
 else location.hash = address;
 };
-return h("form.search", {role: "search", onsubmit: look},
-h("label.visually-hidden", {for: id}, "Look for any id"), field, h("button.primary", {type: "submit"}, "Look"));
+return h("form.search", {role: "search", onsubmit: instead(look)},
+h("label.visually-hidden", {for: id}, "Look for any id"), field, h("button.primary", "Look"));
 }
 document.querySelector(".brand").after(search);
-document.getElementById("out").addEventListener("click", leave);
-document.querySelector(".skip").addEventListener("click", (event) => {
-event.preventDefault();
-main.focus();
-});
+document.getElementById("out").addEventListener("click", () => location.reload());
+document.querySelector(".skip").addEventListener("click", instead(() => main.focus()));
 addEventListener("hashchange", show);
 show();
 """#),
         File(
-            name: "console-32e5d8c800.css", type: "text/css; charset=utf-8",
+            name: "console-8f6f87e327.css", type: "text/css; charset=utf-8",
             text: #"""
 :root{
 color-scheme:light dark;
@@ -412,8 +403,10 @@ a{color:var(--link)}
 .skip{position:absolute;left:1rem;top:-4rem;background:var(--card);padding:0.5rem 1rem;z-index:2}
 .skip:focus{top:0.5rem}
 .quiet{color:var(--quiet);font-weight:400}
-.good{color:var(--good)}
-.bad{color:var(--bad)}
+.good{--tone:var(--good);--tone-ground:var(--good-ground)}
+.bad{--tone:var(--bad);--tone-ground:var(--bad-ground)}
+.calm{--tone:var(--edge);--tone-ground:var(--raised)}
+.good,.bad{color:var(--tone)}
 .value,code,pre,.name{font-family:ui-monospace,monospace;font-size:0.9em;overflow-wrap:anywhere}
 h1 .value{font:inherit}
 .title p{margin:0}
@@ -447,15 +440,13 @@ fieldset{border:1px solid var(--edge);border-radius:8px;padding:0.5rem 1rem}
 .sign-in{max-width:34rem;margin:auto}
 .card,.tile{background:var(--card);border:1px solid var(--edge);border-radius:12px;padding:1.1rem 1.25rem;margin-bottom:1rem}
 .rule,.service{font-size:0.8rem;background:var(--raised);border-radius:8px;padding:0.1rem 0.6rem;white-space:nowrap}
-.notice,.findings li{border-left:4px solid var(--warn);background:var(--warn-ground);color:var(--ink);padding:0.5rem 0.9rem;border-radius:8px;margin-bottom:0.4rem}
-:is(.notice,.findings li).bad{border-color:var(--bad);background:var(--bad-ground)}
-:is(.notice,.findings li).good{border-color:var(--good);background:var(--good-ground)}
+.notice,.findings li{border-left:4px solid var(--tone,var(--warn));background:var(--tone-ground,var(--warn-ground));color:var(--ink);padding:0.5rem 0.9rem;border-radius:8px;margin-bottom:0.4rem}
 .findings li{display:flex;flex-wrap:wrap;gap:0.3rem 0.75rem;align-items:center}
 .findings li > span{flex:1 1 18rem}
-:is(.plain,.findings,.story,.cases,.acts){list-style:none;padding:0}
+.plain,.findings,.story,.grid{list-style:none;padding:0}
 .plain li + li{margin-top:0.2rem}
-.cases,.acts{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,19rem),1fr));gap:1rem;margin-bottom:1rem}
-:is(.cases,.acts) .card{margin:0}
+.grid{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,19rem),1fr));gap:1rem;margin-bottom:1rem}
+.grid .card{margin:0}
 dl{display:grid;grid-template-columns:max-content 1fr;gap:0.25rem 1rem}
 dt{color:var(--quiet)}
 dd{overflow-wrap:anywhere;min-width:0}
@@ -473,17 +464,15 @@ tbody tr:last-child > *{border-bottom:0}
 td .value{overflow-wrap:break-word}
 td .small{margin:0 0.35rem 0.25rem 0}
 .graph{display:block;max-width:100%;height:auto;margin:auto}
-.node rect{fill:var(--raised);stroke:var(--edge)}
-:is(.user,.profile) rect{fill:var(--card);stroke:var(--link);stroke-width:1.5}
-.node.good rect{stroke:var(--good);fill:var(--good-ground)}
-.node.bad rect{stroke:var(--bad);fill:var(--bad-ground)}
+.node rect{fill:var(--tone-ground,var(--raised));stroke:var(--tone,var(--edge))}
+:is(.user,.profile) rect{fill:var(--tone-ground,var(--card));stroke:var(--tone,var(--link));stroke-width:1.5}
 .node text{fill:var(--ink);font-size:13px}
 .node .note{fill:var(--quiet);font-size:11.5px}
 path{fill:none;stroke:var(--quiet);stroke-width:1.5}
 .over{stroke-dasharray:4 5}
 .entry,.silence{position:relative;border-left:2px solid var(--edge);padding:0 0 1.1rem 1.25rem;margin-left:0.4rem;color:var(--ink);overflow-wrap:anywhere}
-.entry::before{content:"";position:absolute;left:-7px;top:0.45rem;width:12px;height:12px;border-radius:50%;background:var(--good);border:2px solid var(--card)}
-.entry.bad::before{background:var(--bad);border-radius:2px}
+.entry::before{content:"";position:absolute;left:-7px;top:0.45rem;width:12px;height:12px;border-radius:50%;background:var(--tone,var(--good));border:2px solid var(--card)}
+.entry.bad::before{border-radius:2px}
 .silence,.head time{color:var(--quiet);font-size:0.9rem}
 .outcome{margin:0.15rem 0;font-weight:600}
 .bad .outcome{color:var(--bad)}
@@ -501,8 +490,8 @@ main{padding:1rem 0.75rem 3rem}
 .scroll{
 & thead{display:none}
 & :is(tbody,tr,td){display:block}
-& tr{border-bottom:1px solid var(--edge);padding:0.5rem 0}
-& tr:last-child{border:0}
+& tr{padding:0.5rem 0}
+& tr + tr{border-top:1px solid var(--edge)}
 & td{border:0;padding:0.15rem 0;display:grid;grid-template-columns:7rem 1fr;text-align:left;white-space:normal}
 & td::before{content:attr(data-title);color:var(--quiet)}
 & .value{overflow-wrap:anywhere}
@@ -510,11 +499,11 @@ main{padding:1rem 0.75rem 3rem}
 }
 """#),
         File(
-            name: "decisions-32f7925e0d.js", type: "text/javascript; charset=utf-8",
+            name: "decisions-d12d13f59b.js", type: "text/javascript; charset=utf-8",
             text: #"""
-import { explain } from "./api-6c51e34e06.js";
-import { card, counted, duration, h, join, list, moment, problem, table, titled, value } from "./dom-06f6a02386.js";
-import { curlLine, elsewhere, explainLine } from "./shell-4f7e9b7cb9.js";
+import { explain } from "./api-d2b7c5b67c.js";
+import { card, counted, duration, h, join, list, moment, problem, shown, table, titled, value } from "./dom-e99cf799e3.js";
+import { curlLine, elsewhere, explainLine } from "./shell-38c8c5f769.js";
 const pause = 3600_000;
 const choices = [
 ["What changed", (decision) => decision.words.isShown],
@@ -527,7 +516,7 @@ const show = (chosen) => {
 const steps = decisions.filter(choices[chosen][1]);
 place.replaceChildren(
 h("div.buttons", {role: "group", "aria-label": "Which decisions are shown"}, choices.map(([title, filter], index) =>
-h("button", {type: "button", "aria-pressed": String(index === chosen), onclick: () => {
+h("button", {"aria-pressed": String(index === chosen), onclick: () => {
 show(index);
 place.querySelector("[aria-pressed=true]").focus();
 }}, `${title} ${decisions.filter(filter).length}`))),
@@ -572,23 +561,21 @@ const messages = (what, all) => all.length > 0 && [h("h4", counted(all.length, w
 [h("code", type), data === null ? h("p.quiet", "too long to be shown here") : json(data)])];
 return h("div.details",
 changes(decision.events),
-h("dl",
-h("dt", "command"), h("dd", h("a", {href: address}, value(commandId))),
-h("dt", "sent by"), h("dd", value(source), authId && [", key ", value(authId)]),
-h("dt", "type"), h("dd", value(type)),
-h("dt", "record"), h("dd", value(`${topic}/${partition}@${offset}`)),
-h("dt", "outcome"), h("dd", outcome, reason && [" ", value(reason)]),
-(hasSecret || result) && [h("dt", "answer"), h("dd", hasSecret ? "holds a secret, which nobody else is shown" : json(result))]),
+h("dl", [
+["command", h("a", {href: address}, value(commandId))],
+["sent by", [value(source), authId && [", key ", value(authId)]]],
+["type", value(type)],
+["record", value(`${topic}/${partition}@${offset}`)],
+["outcome", [outcome, reason && [" ", value(reason)]]],
+["answer", hasSecret ? "holds a secret, which nobody else is shown" : result && json(result)],
+].map(([title, text]) => text && [h("dt", title), h("dd", text)])),
 messages("event", decision.events), messages("command to other services", decision.commands));
 }
 const json = (data) => h("pre", {tabindex: "0"}, JSON.stringify(data, null, 1).split("\n").map((line) => [line, h("br")]));
 function changes(events) {
 const rows = events.flatMap(({data}) => data ? before(data) : []).filter(Boolean);
-const shown = (text) => text ? value(text) : "–";
 return rows.length > 0 && table("What changed", [
-["What", ([what]) => what],
-["Before", ([, old]) => shown(old)],
-["After", ([, , now]) => shown(now)],
+["What", ([what]) => what], ["Before", 1], ["After", 2],
 ], rows);
 }
 function before({mpid, deviceId, previousMPID, externalId, previousExternalId, installId, status, isActive, removed = [], added = []}) {
@@ -624,37 +611,38 @@ export const explainedElsewhere = (id, source) => elsewhere(["the command line",
 ["HTTP", curlLine("POST", "/admin/v1/people/resolve", {id, ...source && {source}})]);
 """#),
         File(
-            name: "deployment-0b95f3e64c.js", type: "text/javascript; charset=utf-8",
+            name: "deployment-2a69aaa4e8.js", type: "text/javascript; charset=utf-8",
             text: #"""
-import { call, holder } from "./api-6c51e34e06.js";
-import { card, duration, h, moment, problem, table, titled, value } from "./dom-06f6a02386.js";
-import { curlLine, elsewhere, lines, quoted } from "./shell-4f7e9b7cb9.js";
+import { call, holder } from "./api-d2b7c5b67c.js";
+import { card, duration, h, moment, problem, table, titled, value } from "./dom-e99cf799e3.js";
+import { curlLine, elsewhere, lines, quoted } from "./shell-38c8c5f769.js";
 const [silence, forgotten] = [30_000, 600_000];
+const services = ["gateway", "link", "sync", "user", "verification"];
 export function nowPage(signal) {
 const place = h("div", h("p.quiet", "Waiting for the first reports…"));
-const watch = () => follow(place, signal).catch((failure) => {
-if (signal.aborted) return;
-place.replaceChildren(problem(`${failure.message} It is asked again every five seconds.`));
-setTimeout(watch, 5000);
-});
-watch();
+follow(place, signal);
 return [titled("Deployment", "Now"), place, elsewhere(
 ["the command line", "identitybus watch --topic identity.status.v1 --since 30s"],
 ["HTTP", curlLine("GET", "/admin/v1/status")])];
 }
 async function follow(place, signal) {
-let after;
+let query = "";
 while (!signal.aborted) {
-const {at, next, replicas} = await call("GET", `/admin/v1/status${after ? `?after=${after}` : ""}`, null, {signal});
-after = next;
+try {
+const {at, next, replicas} = await call("GET", `/admin/v1/status${query}`, null, {signal});
+query = `?after=${next}`;
 const rows = replicas
 .map((replica) => ({...replica, silent: Date.parse(at) - Date.parse(replica.time)}))
 .filter((replica) => replica.silent < forgotten)
 .toSorted((a, b) => a.service.localeCompare(b.service) || a.replica.localeCompare(b.replica));
 const stops = () => [...place.querySelectorAll("a, [tabindex]")];
 const stop = stops().indexOf(document.activeElement);
-place.replaceChildren(...rows.length ? page(rows) : [nobody()]);
+place.replaceChildren(rows.length ? page(rows) : nobody());
 stops()[stop]?.focus({preventScroll: true});
+} catch ({message}) {
+place.replaceChildren(problem(`${message} Asked again every five seconds.`));
+await new Promise((done) => { setTimeout(done, 5000); });
+}
 }
 }
 const sum = (numbers) => numbers.reduce((all, one) => all + one, 0);
@@ -668,18 +656,20 @@ const refused = sum(decided.map(({outcomes}) => outcomes.rejected ?? 0));
 const letters = sum(Object.values(Object.fromEntries(here.map((one) => [one.service, one.deadLetters?.open ?? 0]))));
 const oldest = Math.max(0, ...here.map((one) => one.oldestSeconds ?? 0));
 const ready = here.filter((one) => one.isReady).length;
-return [
+const unheard = services.filter((name) => !replicas.some(({service}) => service === name));
+const wanted = replicas.length + unheard.length;
+return h("div",
+unheard.length > 0 && h("p.notice.bad", `Nothing is heard of: ${unheard.join(", ")}.`),
 h("dl.tiles",
 tile("decided", `${rate(sum(decided.map((one) => count(one) / one.seconds)))}/s`),
 tile("refused", all ? `${Math.round(100 * refused / all)} %` : "–"),
 tile("the oldest waits", oldest < 1 ? "under 1 s" : duration(oldest * 1000), oldest > 30 ? "bad" : "good"),
 tile("open dead letters", h("a", {href: "#/letters"}, letters), letters ? "bad" : "good"),
-tile("ready", `${ready} of ${replicas.length}`, ready < replicas.length ? "bad" : "good")),
+tile("ready", `${ready} of ${wanted}`, ready < wanted ? "bad" : "good")),
 card("Replicas", table("Replicas", replicaColumns, replicas)),
 card("Refused in the last ten seconds", table("Refused in the last ten seconds", [
-["Service", ([service]) => service], ["Reason", ([, reason]) => value(reason)], ["Count", ([, , count]) => count, "number"],
-], refusals(here), "Nothing was refused.")),
-];
+["Service", 0], ["Reason", 1], ["Count", 2, "number"],
+], refusals(here), "Nothing was refused.")));
 }
 const tile = (what, number, tone) => h("div.tile", h("dt", what), h(tone ? `dd.${tone}` : "dd", number));
 const known = (thing, shown) => thing == null ? "–" : shown(thing);
@@ -694,7 +684,7 @@ const replicaColumns = [
 ["Apps file", ({apps}) => [value(apps.digest), !apps.isValid && h("span.bad", ", its newest version is refused")]],
 ["Version", (one) => `${one.version} (${one.commit.slice(0, 8)})`],
 ["Since", (one) => moment(one.startedAt)],
-["Replica", (one) => value(one.replica)],
+["Replica", "replica"],
 ];
 function state({silent, isReady, failing}) {
 if (silent >= silence) return h("span.bad", `silent for ${duration(silent)}`);
@@ -726,7 +716,7 @@ elsewhere(["the command line", list], ["each letter", `${list} --each`], ["HTTP"
 ];
 }
 const letterColumns = [
-["Service", (row) => row.service],
+["Service", "service"],
 ["Reason", (row) => h("strong", value(row.reason))],
 ["Open", (row) => h(row.open ? "span.bad" : "span", row.open), "number"],
 ["Letters", (row) => row.letters, "number"],
@@ -744,12 +734,10 @@ return [
 }
 """#),
         File(
-            name: "dom-06f6a02386.js", type: "text/javascript; charset=utf-8",
+            name: "dom-e99cf799e3.js", type: "text/javascript; charset=utf-8",
             text: #"""
-const unsafe = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
-export function visible(text) {
-return String(text).replace(unsafe, (mark) => "\\u" + mark.charCodeAt(0).toString(16).padStart(4, "0"));
-}
+export const visible = (text) => String(text).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (mark) =>
+mark.split("").map((unit) => "\\u" + unit.charCodeAt(0).toString(16).padStart(4, "0")).join(""));
 const maker = (create) => (name, ...parts) => {
 const [tag, ...classes] = name.split(".");
 const element = create(tag);
@@ -762,11 +750,22 @@ return element;
 };
 export const h = maker((tag) => document.createElement(tag));
 export const svg = maker((tag) => document.createElementNS("http://www.w3.org/2000/svg", tag));
+export const typed = {required: true, autocomplete: "off", autocapitalize: "off", spellcheck: "false"};
 function set(element, attributes) {
 for (const [name, value] of Object.entries(attributes)) {
 if (typeof value === "function") element.addEventListener(name.slice(2), value);
 else if (value !== false && value != null) element.setAttribute(name, value === true ? "" : value);
 }
+}
+export const instead = (work) => (event) => {
+event.preventDefault();
+work();
+};
+export async function busy(place, work) {
+const buttons = [...place.querySelectorAll("button")];
+const disable = (isDisabled) => buttons.forEach((button) => { button.disabled = isDisabled; });
+disable(true);
+try { await work(); } finally { disable(false); }
 }
 export const say = (text) => { document.getElementById("said").textContent = visible(text); };
 export const heading = (...text) => h("h1", {tabindex: "-1"}, text);
@@ -777,6 +776,7 @@ export const refused = (title, {message, code, ref}) => card(title, problem(mess
 h("p.quiet", code && ["reason ", value(code)], ref && [", request ", value(ref)]));
 export const list = (items) => h("ul.plain", items.map((item) => h("li", item)));
 export const value = (text) => h("bdi.value", text);
+export const shown = (text) => text ? value(text) : "–";
 export const join = (values) => values.map((one, index) => [index > 0 && ", ", value(one)]);
 export const personAddress = (id) => `#/person/${encodeURIComponent(id)}`;
 export const person = (id) => id.includes("•••") ? value(id) : h("a", {href: personAddress(id)}, value(id));
@@ -788,7 +788,7 @@ h("table",
 h("caption.visually-hidden", caption),
 h("thead", h("tr", columns.map(([title, , kind]) => h(named("th", kind), {scope: "col"}, title)))),
 h("tbody", rows.map((row) => h("tr", columns.map(([title, content, kind]) =>
-h(named("td", kind), {"data-title": title}, h("div", content(row)))))))));
+h(named("td", kind), {"data-title": title}, h("div", typeof content === "function" ? content(row) : shown(row[content])))))))));
 }
 export const counted = (count, what) => `${count.toLocaleString("en")} ${what}${count === 1 ? "" : "s"}`;
 export function duration(milliseconds) {
@@ -802,9 +802,9 @@ return h("time", {datetime: text, title: text}, withDay ? shown : shown.slice(11
 }
 """#),
         File(
-            name: "graph-c2eb63083e.js", type: "text/javascript; charset=utf-8",
+            name: "graph-c269b59449.js", type: "text/javascript; charset=utf-8",
             text: #"""
-import { h, list, person, svg, visible } from "./dom-06f6a02386.js";
+import { h, list, person, svg, visible } from "./dom-e99cf799e3.js";
 export function relations(rows) {
 const nodes = new Map();
 const lines = new Map();
@@ -857,10 +857,10 @@ const tallness = (nodes) => nodes.length * (height + gap) - gap;
 const [wide, tall] = [between * 2 + width + 2, Math.max(...rows.map(tallness)) + 2];
 const places = new Map(rows.flatMap((nodes, column) => nodes.map((node, index) =>
 [node.id, {x: 1 + column * between, y: (tall - tallness(nodes)) / 2 + index * (height + gap)}])));
-const label = "Who belongs to whom. The list below says the same.";
-return svg("svg.graph", {viewBox: `0 0 ${wide} ${tall}`, width: wide, height: tall, role: "img", "aria-label": label},
+return svg("svg.graph", {viewBox: `0 0 ${wide} ${tall}`, width: wide, height: tall, role: "img", 
+"aria-label": "Who belongs to whom. The list below says the same."},
 lines.map(({from, to, isOver}) =>
-svg(isOver ? "path.line.over" : "path.line", {d: path(places.get(from), places.get(to))})),
+svg(isOver ? "path.over" : "path", {d: path(places.get(from), places.get(to))})),
 nodes.map(({id, kind, text, note, tone}) => svg(`g.node.${kind}${tone ? `.${tone}` : ""}`,
 {transform: `translate(${places.get(id).x} ${places.get(id).y})`},
 svg("title", `${kind} ${text}`),
@@ -882,18 +882,18 @@ return shown.length <= length ? shown.join("") : `${shown.slice(0, length - 9).j
 export function relationList({nodes, lines}) {
 const all = new Map(nodes.map((node) => [node.id, node]));
 const named = ({kind, text}) => [kind !== "identity" && `${kind} `, person(text)];
-return h("details", h("summary", "As a list"),
+return h("details", {open: innerWidth < 640}, h("summary", "As a list"),
 list(lines.map(({from, to, word}) => [named(all.get(from)), ` ${word} `, named(all.get(to))])));
 }
 """#),
         File(
-            name: "person-2745211407.js", type: "text/javascript; charset=utf-8",
+            name: "person-14ad211bc2.js", type: "text/javascript; charset=utf-8",
             text: #"""
-import { explain } from "./api-6c51e34e06.js";
-import { card, duration, h, join, list, moment, table, titled, value } from "./dom-06f6a02386.js";
-import { graph, relationList, relations } from "./graph-c2eb63083e.js";
-import { explainedElsewhere, missing, rule, story } from "./decisions-32f7925e0d.js";
-import { actAddress, mayAct } from "./act-84eba0458c.js";
+import { explain } from "./api-d2b7c5b67c.js";
+import { card, duration, h, join, list, moment, table, titled, value } from "./dom-e99cf799e3.js";
+import { graph, relationList, relations } from "./graph-c269b59449.js";
+import { explainedElsewhere, missing, rule, story } from "./decisions-d12d13f59b.js";
+import { actAddress, mayAct } from "./act-41c49c5a76.js";
 export async function personPage(asked, signal) {
 const found = await explain(asked, null, 200, signal);
 const {id, rows, decisions} = found;
@@ -903,7 +903,7 @@ return [];
 }
 const of = (service, kind) => rows.filter((one) => one.service === service && one.row.kind === kind).map(({row}) => row);
 const known = {
-decisions, users: of("link", "user"), installs: of("link", "install"), profiles: of("sync", "profile"),
+decisions, silent: found.silent, users: of("link", "user"), installs: of("link", "install"), profiles: of("sync", "profile"),
 devices: devices([...of("sync", "device"), ...of("verification", "session")]),
 others: rows.filter(({service, row}) => service === "user" || row.kind === "identity" || row.kind === "hold"),
 };
@@ -922,11 +922,7 @@ story(decisions)),
 explainedElsewhere(asked),
 ];
 }
-function devices(rows) {
-const found = new Map();
-for (const row of rows) found.set(row.deviceId, {...found.get(row.deviceId), ...row});
-return [...found.values()];
-}
+const devices = (rows) => Object.values(Object.groupBy(rows, ({deviceId}) => deviceId)).map((all) => Object.assign({}, ...all));
 const valuesOf = (profile, type) => (profile.identities ?? []).filter((one) => one.type === type).map((one) => one.value);
 function name({users, profiles}, id) {
 const holders = profiles.filter((profile) => profile.identities?.some(({value}) => value === id));
@@ -939,10 +935,16 @@ const values = valuesOf(profile, type);
 return values.length > 1 && finding("bad", ["Profile ", value(profile.mpid), ` has ${values.length} values of ${type}: `,
 join(values), ". Two people may be in one profile."], ["detach", {mpid: profile.mpid}, "Take them apart"]);
 })),
-({profiles, decisions}) => decisions.filter(({type}) => type === "identity.sync.modify.v1").flatMap(({events, decidedAt}) =>
-events.flatMap(({data}) => (data?.added ?? []).map((one) =>
-profiles.some((profile) => profile.mpid === data.mpid && valuesOf(profile, one.type).includes(one.value))
-&& finding("warn", [moment(decidedAt), ` the app said ${one.type} `, value(one.value), " of profile ", value(data.mpid), "."], ["detach", {mpid: data.mpid, identity: one.value}, "Take them apart"])))),
+({profiles, devices, decisions}) => decisions.flatMap(({type, events, decidedAt}, index) =>
+type === "identity.sync.modify.v1" ? events.flatMap(({data}) => (data?.added ?? []).map((one) => {
+const {mpid} = data;
+if (!profiles.some((profile) => profile.mpid === mpid && valuesOf(profile, one.type).includes(one.value))) return;
+const arrival = (id) => decisions.findIndex((one) => one.events.some(({data}) => data?.mpid === mpid && data.deviceId === id));
+const followed = devices.map(({deviceId}) => deviceId).filter((id) => arrival(id) > index);
+return finding(followed.length ? "warn" : "calm", [moment(decidedAt), ` the app said ${one.type} `, value(one.value),
+" of profile ", value(mpid), followed.length > 0 && ["; then ", join(followed), " came to it"], "."],
+["detach", {mpid, identity: one.value}, "Take them apart"]);
+})) : []),
 ({users, installs}) => users.filter((user) => !user.isErased).map(({userId}) => {
 const own = installs.filter((install) => install.userId === userId);
 const active = own.find((install) => install.activity === "active");
@@ -969,24 +971,24 @@ refused.words.title, ", ", refused.words.outcome?.replace(/^refused, /, "") ?? r
 ];
 function findings(known) {
 const found = finders.flatMap((find) => find(known)).filter(Boolean);
-return found.length ? h("ul.findings", found) : h("p.quiet", "Nothing.");
+return found.length ? h("ul.findings", found) : h("p.quiet", known.silent.length ? "Nothing that is known." : "Nothing.");
 }
 const finding = (tone, text, wanted) => h(`li.${tone}`, h("span", text), wanted && act(...wanted));
 const act = (name, data, word) => mayAct(name) && h("a.button.small", {href: actAddress(name, data)}, word);
-const because = {restricted: "is restricted", disabled: "is disabled", superseded: "was superseded", waitsForPhone: "waits behind a phone"};
-const why = (install) => install.status ? because[install.inactiveBecause] ?? `is ${install.activity}` : "another user's";
+const because = {restricted: "is restricted", disabled: "is disabled", superseded: "was superseded", waitsForPhone: "waits behind a phone", none: "has no user"};
+const why = (install) => install.status ? because[install.inactiveBecause ?? install.activity] ?? `is ${install.activity}` : "another user's";
 const presence = (row) => row.isErased ? "erased" : row.isRestricted ? "restricted" : "present";
 function now({users, installs, profiles, devices, others}) {
 const tables = [
 ["Users", users, [
-["User", (row) => value(row.userId)],
-["External id", (row) => row.externalId ? value(row.externalId) : "–"],
+["User", "userId"],
+["External id", "externalId"],
 ["State", presence],
 ["Do", ({userId, externalId, isErased}) => !isErased && [act("change-external-id", {userId}, "Change external id"),
 externalId && act("unlink-user", {userId}, "Take external id"), act("erase-user", {userId}, "Erase")]],
 ]],
 ["Installs", installs, [
-["Install", (row) => value(row.installId)],
+["Install", "installId"],
 ["Device", (row) => `${row.device}, ${row.platform}`],
 ["State", (row) => row.activity === "active" ? h("strong.good", "active") : why(row)],
 ["Do", ({installId, status, activity, userId}) => status && [
@@ -995,7 +997,7 @@ status === "enabled" ? act("set-install-status", {installId, status: "disabled"}
 : act("set-install-status", {installId, status: "enabled"}, "Enable")]],
 ]],
 ["Profiles", profiles, [
-["Profile", (row) => value(row.mpid)],
+["Profile", "mpid"],
 ["Identities", (row) => row.identities?.length
 ? list(row.identities.map((one) => [h("span.quiet", one.type, " "), value(one.value)])) : "none"],
 ["State", presence],
@@ -1004,7 +1006,7 @@ status === "enabled" ? act("set-install-status", {installId, status: "disabled"}
 act("restrict", {mpid, isRestricted: !isRestricted}, isRestricted ? "End restriction" : "Restrict")]],
 ]],
 ["Devices", devices, [
-["Device", (row) => value(row.deviceId)],
+["Device", "deviceId"],
 ["Current user", (row) => row.mpid ? value(row.mpid) : "nobody"],
 ["Session", (row) => row.state ?? "–"],
 ["Seen there", (row) => row.users ? list(row.users.map(value)) : "–"],
@@ -1023,10 +1025,10 @@ h("li", "It is another app's. This key sees one app only."),
 h("li", "It was erased, or forgotten by retention.")));
 """#),
         File(
-            name: "shell-4f7e9b7cb9.js", type: "text/javascript; charset=utf-8",
+            name: "shell-38c8c5f769.js", type: "text/javascript; charset=utf-8",
             text: #"""
-import { h, say } from "./dom-06f6a02386.js";
-import { holder } from "./api-6c51e34e06.js";
+import { h, say } from "./dom-e99cf799e3.js";
+import { holder } from "./api-d2b7c5b67c.js";
 export const quoted = (text) => /^[\w@%+=:,.\/-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 const asked = () => `--app ${quoted(holder.app)} --key-id ${quoted(holder.key)}`;
 export const explainLine = (id, source) =>
@@ -1039,14 +1041,15 @@ export const curlLine = (method, path, body) =>
 export const elsewhere = (...pairs) => h("details.elsewhere", h("summary", "The same from a shell"), lines(pairs));
 export const lines = (pairs) => pairs.map(([what, line]) => h("div.line",
 h("span.quiet", what), h("code", {tabindex: "0"}, line),
-h("button.small", {type: "button", "aria-label": `Copy the line for ${what}`, onclick: () => copy(line)}, "Copy")));
-async function copy(line) {
+h("button.small", {"aria-label": `Copy the line for ${what}`, onclick: ({target}) => copy(line, target)}, "Copy")));
+async function copy(line, button) {
 try {
 await navigator.clipboard.writeText(line);
-say("Copied.");
+button.textContent = "Copied";
 } catch {
-say("The browser does not allow it; select the line.");
+button.textContent = "Not allowed here: select the line";
 }
+say(button.textContent);
 }
 """#),
     ]

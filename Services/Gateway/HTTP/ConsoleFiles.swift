@@ -47,6 +47,7 @@ struct ConsoleFiles: Sendable {
         response.set("Content-Security-Policy", Self.policy)
         response.set("X-Content-Type-Options", "nosniff")
         response.set("Referrer-Policy", "no-referrer")
+        response.set("Cross-Origin-Opener-Policy", "same-origin")
         return response
     }
 }

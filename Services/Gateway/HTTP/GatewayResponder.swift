@@ -110,7 +110,9 @@ struct GatewayResponder: HTTPResponder {
         _ request: Request, _ context: GatewayContext, _ client: Client, _ trace: TraceContext,
         _ note: inout AccessNote
     ) async throws -> (Route?, APIResponse) {
-        let routes = Route.at(request.uri.path, door, and: console == nil ? [] : Endpoint.console)
+        // People type the slash behind it.
+        let path = console != nil && request.uri.path == "/console/" ? "/console" : request.uri.path
+        let routes = Route.at(path, door, and: console == nil ? [] : Endpoint.console)
         let origin = request.headers[.origin]
         if request.method == .options, let response = options(request, routes) {
             return (routes.first, response)

@@ -7,16 +7,31 @@ import WireJSON
 /// What a key that masks is shown in place of what people are reached and called by (docs/gateway.md "The admin port"). Pure.
 ///
 /// Where an answer says what a value is, it is masked by that; the same value, and whatever looks like an e-mail, is masked
-/// in every sentence and id of the answer too.
+/// in every sentence and id of the answer too. Two values that would look alike are told apart by a number, which means
+/// something in this answer only.
 struct Mask {
     /// The values that this answer says are people's, the longest first, and what is shown of each.
     private let values: [(text: String, shown: String)]
 
     /// - Parameter answer: the whole of it.
     init(_ answer: JSONValue) {
-        var found: [String: String] = [:]
+        var found = Found()
         Self.collect(answer, into: &found)
-        values = found.map { (text: $0.key, shown: $0.value) }.sorted { $0.text.count > $1.text.count }
+        values = found.shown.map { (text: $0.key, shown: $0.value) }.sorted { $0.text.count > $1.text.count }
+    }
+
+    /// What each value is shown as, and how many are shown alike but for a number: the first is without one.
+    private struct Found {
+        var shown: [String: String] = [:]
+        private var alike: [String: Int] = [:]
+
+        mutating func note(_ text: String, _ type: IdentityType) {
+            guard !text.isEmpty, shown[text] == nil else { return }
+            let masked = Mask.shown(text, type)
+            let number = alike[masked, default: 0] + 1
+            alike[masked] = number
+            shown[text] = number == 1 ? masked : "\(masked) (\(number))"
+        }
     }
 
     static func masked(_ answer: JSONValue) -> JSONValue { Mask(answer).masked(answer) }
@@ -41,7 +56,7 @@ struct Mask {
         "previousExternalId", "subject", "userId", "value",
     ]
 
-    private static func collect(_ value: JSONValue, into found: inout [String: String]) {
+    private static func collect(_ value: JSONValue, into found: inout Found) {
         if let list = value.arrayValue { return list.forEach { collect($0, into: &found) } }
         guard let object = value.objectValue else { return }
         let word = object["type"]?.stringValue ?? object["identityType"]?.stringValue
@@ -60,8 +75,8 @@ struct Mask {
         }
     }
 
-    private static func note(_ value: JSONValue?, _ type: IdentityType, _ found: inout [String: String]) {
-        if let text = value?.stringValue, !text.isEmpty { found[text] = shown(text, type) }
+    private static func note(_ value: JSONValue?, _ type: IdentityType, _ found: inout Found) {
+        if let text = value?.stringValue { found.note(text, type) }
     }
 
     /// Enough to tell two people apart who are both asked on the telephone, and not enough to write to either.

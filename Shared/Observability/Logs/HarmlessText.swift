@@ -12,8 +12,8 @@ extension String {
 
 /// Writes JSON strings byte by byte, for output that must be one line whatever it contains. Pure functions.
 ///
-/// Besides what JSON demands, everything is escaped that could break a line or deceive a reader of it: all control
-/// characters, the Unicode line separators, the bidirectional controls and the byte order mark. A Swift `String` is
+/// Besides what JSON demands, everything is escaped that could break a line or deceive a reader of it: all control and
+/// format characters (bidirectional ones, and those that nobody sees) and the Unicode line separators. A Swift `String` is
 /// always valid Unicode (broken input was replaced by U+FFFD when the string was made), and so is the output.
 enum HarmlessText {
     /// Appends a complete JSON string with its quotes.
@@ -36,7 +36,7 @@ enum HarmlessText {
             case "\r": output += "\\r".utf8
             case "\t": output += "\\t".utf8
             case "\"" where quotes, "\\" where quotes: output += [backslash, UInt8(truncatingIfNeeded: scalar.value)]
-            case _ where isUnsafe(scalar.value): appendCode(scalar.value, to: &output)
+            case _ where isUnsafe(scalar): appendCode(scalar, to: &output)
             default: output += UTF8.encode(scalar) ?? UTF8.encodedReplacementCharacter
             }
         }
@@ -51,18 +51,18 @@ enum HarmlessText {
         (0x20..<0x7F).contains(byte) && byte != quote && byte != backslash
     }
 
-    private static func isUnsafe(_ value: UInt32) -> Bool {
-        switch value {
-        case 0..<0x20, 0x7F...0x9F, 0x061C, 0x200E...0x200F, 0x2028...0x202E,
-            0x2066...0x2069, 0xFEFF:
-            true
+    private static func isUnsafe(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator: true
         default: false
         }
     }
 
-    /// All unsafe scalars are in the basic plane, so four digits are enough.
-    private static func appendCode(_ value: UInt32, to output: inout [UInt8]) {
-        output += "\\u".utf8
-        for shift in [12, 8, 4, 0] as [UInt32] { output.append(hexDigits[Int((value >> shift) & 0xF)]) }
+    /// As JSON has it: one that is not in the basic plane is two.
+    private static func appendCode(_ scalar: Unicode.Scalar, to output: inout [UInt8]) {
+        for unit in UTF16.encode(scalar) ?? UTF16.encodedReplacementCharacter {
+            output += "\\u".utf8
+            for shift in [12, 8, 4, 0] { output.append(hexDigits[Int((unit >> shift) & 0xF)]) }
+        }
     }
 }
