@@ -271,6 +271,14 @@ def test_a_masked_key_finds_and_sees_no_value(browser: Browser, address: str) ->
         expect(page.get_by_text("No service of this app knows this id")).to_be_visible()
 
 
+def test_what_looks_alike_when_masked_is_drawn_apart(browser: Browser, address: str, api: str) -> None:
+    with opened(browser, address, MASKED) as page:
+        body = {"environment": "development", "known_identities": {"customerid": "nina", "other": "q-one", "other2": "q-two"}}
+        urlopen(Request(f"{api}/v1/login", json.dumps(body).encode(), {"x-mp-key": "demo-sdk", "Content-Type": "application/json"}))
+        look(page, "nina")
+        expect(page.locator(".node.identity .name")).to_have_text(["nina", "q•••", "q••• (2)"])
+
+
 # How it is
 
 
