@@ -89,8 +89,7 @@ struct BatchDecider<Service: CommandService> {
         let again = repeatedKeys(accepted)
         var chains = Chains(count: batch.count)
         let facts = try facts(fresh, in: transaction)
-        let decisions = decide(
-            batch, known, again, { places[$0].map { fresh[$0].1 } }, facts, &state, &chains, now)
+        let decisions = decide(batch, known, again, { places[$0].map { fresh[$0].1 } }, facts, &state, &chains, now)
         try service.save(state, in: transaction)
         try Mentions.append(
             chains.mentions(secrets, now), generation: found.generation, in: transaction)
@@ -139,11 +138,10 @@ struct BatchDecider<Service: CommandService> {
         // By index: a pair that is taken apart is copied, all that the two hold.
         for place in fresh.indices {
             guard let query = Service.question(fresh[place].0) else { continue }
-            let context = fresh[place].1
-            let subject = try service.facts(about: query.id, of: context.app, in: transaction)
-            facts[context.command] = try FactsReader(
-                service: Service.name, app: context.app.id, secrets: secrets, transaction: transaction
-            ).read(query, subject)
+            let (app, command) = (fresh[place].1.app, fresh[place].1.command)
+            let subject = try service.facts(about: query.id, of: app, in: transaction)
+            let reader = FactsReader(service: Service.name, app: app.id, secrets: secrets, transaction: transaction)
+            facts[command] = try reader.read(query, subject)
         }
         return facts
     }
