@@ -162,7 +162,7 @@ def test_all_deployments_are_restarted_at_once(rolling: Rolling, crowd: Crowd) -
     rolling.check(crowd)
 
 
-@pytest.mark.skipif("E2E_ROLL_RATE" not in os.environ, reason="takes minutes: scripts/test --long")
+@pytest.mark.skipif("E2E_ROLL_RATE" not in os.environ, reason="takes minutes: E2E_ROLL_RATE gives a rate")
 def test_one_process_is_restarted_after_the_other(rolling: Rolling, crowd: Crowd) -> None:
     """As an upgrade does: services first, then gateways."""
     crowd.wait(int(2 * RATE))
