@@ -2,8 +2,8 @@
 """Everything is restarted under load, the gateways too: nothing that was asked over HTTP is lost, nobody is told of an error
 but 503 with `Retry-After`, and whoever asks again is told the same.
 
-The usual run has a rate that a debug build carries beside other tests. E2E_ROLL_RATE (`scripts/test --long`: 500, with release
-builds) is another one; then each process is restarted on its own too. What rate there was is printed.
+The usual run has a rate that a debug build carries beside other tests. E2E_ROLL_RATE (500 with release builds) is another;
+then each process is restarted on its own too. What rate there was is printed.
 """
 
 import itertools
