@@ -83,9 +83,7 @@ extension UserDecider {
         let command: any CommandMessage =
             switch question.want {
             case .user(by: .code(let code), _):
-                EstablishLink(
-                    installId: install.id, device: device, externalId: code.externalID, mode: .create,
-                    askedAt: code.moment)
+                EstablishLink(code, on: install.id, device, .create)
             case .user(by: .unlinked, _): RegisterInstall(installId: install.id, device: device, user: .new)
             case .linkersTurn: RegisterInstall(installId: install.id, device: device, user: .none)
             }

@@ -15,9 +15,7 @@ extension UserDecider {
         guard let text = command.authCode, account.user.isLinked, isTaken else { throw Rejection(.userAlreadyExists) }
         let (code, reserved) = try reserve(text, for: install.id)
         let election = Election(commands: Beginners(Waiting(context.command)), code: code, forward: forwardID)
-        let request = EstablishLink(
-            installId: install.id, device: account.registration.device, externalId: code.externalID, mode: .create,
-            askedAt: code.moment)
+        let request = EstablishLink(code, on: install.id, account.registration.device, .create)
         return later(
             install.with(.electing(account, election)), changes: [reserved],
             forwards: [forward(request, expiry: context.expiry)])

@@ -41,9 +41,7 @@ extension UserDecider {
         }
         let (code, reserved) = try reserve(text, for: install.id)
         let link = PendingLink(commands: begun, step: .asking(code, forward: forwardID))
-        let request = EstablishLink(
-            installId: install.id, device: account.registration.device, externalId: code.externalID,
-            mode: .linkExistingUser, askedAt: code.moment)
+        let request = EstablishLink(code, on: install.id, account.registration.device, .linkExistingUser)
         return later(
             install.with(.linking(account, link)), changes: [reserved],
             forwards: [forward(request, expiry: context.expiry)])

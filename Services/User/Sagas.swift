@@ -37,6 +37,14 @@ public struct HeldCode: Codable, Sendable, Hashable {
     var moment: Timestamp
 }
 
+extension EstablishLink {
+    /// By what a code says: whose external id it is, and since when that is meant.
+    init(_ code: HeldCode, on install: InstallID, _ device: Device, _ mode: Mode) {
+        self.init(
+            installId: install, device: device, externalId: code.externalID, mode: mode, askedAt: code.moment)
+    }
+}
+
 /// The linker is done, and the link service is asked whether it is so.
 public struct Confirmation: Codable, Sendable, Hashable {
     /// The `user.confirm-link` commands that wait.

@@ -10,16 +10,22 @@ import Testing
 
 /// Support gives somebody an external id that was another user's until then, of whom it is read later (docs/sync.md S122).
 @Suite struct TakenNameTests: ErasingTests {
-    /// S122: the name was another user's until then, of whom it is read later. That user's profile is without it, and still
-    /// that user's.
-    @Test func whoLostTheNameBeforeKeepsTheMark() throws {
-        let world = world()
+    /// The profile of `user-1`, who was anna and has got the name of `user-2`, and that of `user-2`, of whom it is yet to be read.
+    private func taken(_ world: World) throws -> (mine: MPID, other: MPID, linkedAt: Int64) {
         let mine = try #require(world.login(["customerid": "anna"])?.mpid)
         let other = try #require(world.login(["customerid": "annette"], on: "d2")?.mpid)
         let linkedAt = world.now
         world.run(link("user-1", "anna", at: linkedAt))
         world.run(link("user-2", "annette", at: linkedAt))
         world.run(rename("user-1", "anna", to: "annette", at: linkedAt + 2))
+        return (mine, other, linkedAt)
+    }
+
+    /// S122: the name was another user's until then, of whom it is read later. That user's profile is without it, and still
+    /// that user's.
+    @Test func whoLostTheNameBeforeKeepsTheMark() throws {
+        let world = world()
+        let (mine, other, linkedAt) = try taken(world)
         #expect(customers(world, mine) == ["annette"] && world.profile(mine)?.mark?.userID == "user-1")
         #expect(customers(world, other).isEmpty && world.profile(other)?.mark?.userID == "user-2")
         // A link of before does not take it back.
@@ -34,12 +40,7 @@ import Testing
     /// S122: the same where the other user is erased, or was called so by mistake, and that is read later.
     @Test(arguments: [true, false]) func whoLostTheNameBeforeGoesWithItsPerson(_ isUnlinked: Bool) throws {
         let world = world()
-        let mine = try #require(world.login(["customerid": "anna"])?.mpid)
-        let other = try #require(world.login(["customerid": "annette"], on: "d2")?.mpid)
-        let linkedAt = world.now
-        world.run(link("user-1", "anna", at: linkedAt))
-        world.run(link("user-2", "annette", at: linkedAt))
-        world.run(rename("user-1", "anna", to: "annette", at: linkedAt + 2))
+        let (mine, other, linkedAt) = try taken(world)
         if isUnlinked {
             world.run(unlink("user-2", "annette", at: linkedAt + 1))
             #expect(world.profile(other)?.mark == nil && world.profile(mine)?.mark?.userID == "user-1")
@@ -76,12 +77,7 @@ import Testing
     /// S122: who was unlinked from the name before protects nothing of the person who has it.
     @Test func aMarkWithoutTheNameProtectsNothing() throws {
         let world = world()
-        let mine = try #require(world.login(["customerid": "anna"])?.mpid)
-        let other = try #require(world.login(["customerid": "annette"], on: "d2")?.mpid)
-        let linkedAt = world.now
-        world.run(link("user-1", "anna", at: linkedAt))
-        world.run(link("user-2", "annette", at: linkedAt))
-        world.run(rename("user-1", "anna", to: "annette", at: linkedAt + 2))
+        let (mine, other, linkedAt) = try taken(world)
         world.run(forget("user-1", "annette", ["anna": linkedAt + 2], at: world.now))
         #expect(gone(world) == [mine, other])
         // Nothing in clear is made anew.
