@@ -20,6 +20,25 @@ import Testing
         #expect(try SQLiteDatabase(path: store.path).read("SELECT id FROM t").isEmpty)
     }
 
+    /// A child has its parent's descriptors until it runs its program, as this duplicate stands for.
+    @Test func aClosedStoreLeavesNoLockToAChildThatIsBeingMade() throws {
+        let store = try TestStore(.sqlite)
+        let first = try SQLiteDatabase(path: store.path)
+        let inherited = try #require(descriptor(of: store.path + ".lock").map { dup($0) })
+        defer { close(inherited) }
+        #expect(failure { try SQLiteDatabase(path: store.path) }?.kind == .unavailable)
+        first.close()
+        #expect(try SQLiteDatabase(path: store.path).transaction { _ in true })
+    }
+
+    /// - Returns: one of this process's descriptors of an open file.
+    private func descriptor(of path: String) -> CInt? {
+        let all = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+        return all.compactMap(CInt.init).first {
+            (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")) == path
+        }
+    }
+
     @Test func aKilledProcessLeavesNoLock() throws {
         let store = try TestStore(.sqlite)
         try SQLiteDatabase(path: store.path).close()

@@ -39,7 +39,11 @@ package final class FolderLock {
         _ = pwrite(descriptor, text, text.count, 0)
     }
 
-    deinit { close(descriptor) }
+    /// A child that is just being made has the descriptor until it runs its program: a close alone would leave it the lock.
+    deinit {
+        flock(descriptor, LOCK_UN)
+        close(descriptor)
+    }
 
     private static let advice = "--data-dir names a folder that `identitybus up` may write."
 }

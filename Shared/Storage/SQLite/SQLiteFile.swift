@@ -29,7 +29,10 @@ final class FileLock {
         writeHolder()
     }
 
+    /// A child that is just being made has this descriptor until it runs its program: the lock is given back in its name
+    /// too, since a close alone would leave it there for those milliseconds.
     deinit {
+        flock(descriptor, LOCK_UN)
         Glibc.close(descriptor)
     }
 
