@@ -214,6 +214,8 @@ struct UpCommand: ParsableCommand {
         if let given = bootstrapServers { environment["KAFKA_BOOTSTRAP_SERVERS"] = given }
         if let given = environment["KAFKA_BOOTSTRAP_SERVERS"], !given.isEmpty { return nil }
         environment.merge(KafkaConfiguration.embeddedEnvironment) { given, _ in given }
+        // There is one of each service here: one that fails and is started again goes on at once.
+        environment.merge([KafkaConfiguration.instanceVariable: "up"]) { given, _ in given }
         // The address is not known before the broker runs; any will do to see whether the other settings are right.
         environment["KAFKA_BOOTSTRAP_SERVERS"] = "127.0.0.1:1"
         for name in serviceNames { _ = try ServiceConfiguration(environment: environment, service: name) }

@@ -10,7 +10,7 @@ import Synchronization
 /// Stands between clients and librdkafka's test brokers, because these answer a fetch that finds nothing only when its wait
 /// is over, whatever is produced meanwhile. Here it is answered as soon as one of its topics has something new, as Kafka
 /// does. So clients can wait for long, and neither pay for asking nor for waiting. What was appended last is answered without
-/// the broker (``LogTails``).
+/// the broker (``LogTails``), and who comes back to its group under its own name (``StaticMembers``).
 ///
 /// Each connection has a thread, which takes one request at a time, as a broker does. May be used from any thread.
 final class FetchRelay: Sendable {
@@ -48,6 +48,7 @@ final class FetchRelay: Sendable {
     private let listeners: [Socket]
     private let state = Mutex(State())
     private let tails = LogTails()
+    private let members = StaticMembers()
     private let isDated: @Sendable (_ topic: String) -> Bool
 
     /// - Parameters:
@@ -160,6 +161,7 @@ final class FetchRelay: Sendable {
             guard var response = exchange(bytes, server) else { return nil }
             KafkaResponse.limitVersions(&response, version: request.version)
             return response
+        case .joinGroup, .heartbeat, .syncGroup: return members.answer(request) { exchange(bytes, server) }
         case nil: return exchange(bytes, server)
         }
     }

@@ -9,11 +9,14 @@ struct KafkaRequest {
         case fetch = 1
         case metadata = 3
         case findCoordinator = 10
+        case joinGroup = 11
+        case heartbeat = 12
+        case syncGroup = 14
         case apiVersions = 18
     }
 
     /// The latest versions whose strings and arrays have lengths of fixed size.
-    static let latestVersions: [API: Int16] = [.produce: 8, .fetch: 11]
+    static let latestVersions: [API: Int16] = [.produce: 8, .fetch: 11, .joinGroup: 5, .heartbeat: 3, .syncGroup: 3]
 
     /// Partitions by topic, in the order of the request.
     typealias Partitions = [(topic: String, partitions: [Int32])]
@@ -22,7 +25,8 @@ struct KafkaRequest {
     /// `nil`: one that the relay passes on unread.
     let api: API?
     let version: Int16
-    private let body: Int
+    /// Behind the header.
+    let body: Int
 
     /// - Returns: `nil` when it is too short for a request.
     init?(_ bytes: [UInt8]) {
@@ -322,111 +326,5 @@ enum KafkaResponse {
             }
             if isCompact { reader.skip(1) }
         }
-    }
-}
-
-/// Writes a request or a response.
-private struct FrameWriter {
-    private(set) var bytes: [UInt8]
-
-    init(_ bytes: ArraySlice<UInt8>) { self.bytes = Array(bytes) }
-
-    init(answering request: KafkaRequest) { self.init(request.bytes[4..<8]) }
-
-    init(answeringFetch request: KafkaRequest) {
-        self.init(answering: request)
-        // No throttling, no error, no session.
-        if request.version >= 1 { put(Int32(0)) }
-        if request.version >= 7 {
-            put(Int16(0))
-            put(Int32(0))
-        }
-    }
-
-    mutating func put(_ number: some FixedWidthInteger) {
-        withUnsafeBytes(of: number.bigEndian) { bytes.append(contentsOf: $0) }
-    }
-
-    mutating func put(_ slice: ArraySlice<UInt8>) { bytes.append(contentsOf: slice) }
-
-    /// - Parameter write: writes a partition, its number first.
-    mutating func put<Partition>(
-        _ topics: [(topic: String, partitions: [Partition])], _ write: (inout FrameWriter, Partition) -> Void
-    ) {
-        put(Int32(topics.count))
-        for (topic, partitions) in topics {
-            put(Int16(topic.utf8.count))
-            bytes.append(contentsOf: topic.utf8)
-            put(Int32(partitions.count))
-            for partition in partitions { write(&self, partition) }
-        }
-    }
-}
-
-/// Reads a frame from front to back. Beyond its end there is nothing.
-private struct FrameReader {
-    private let bytes: [UInt8]
-    private(set) var place: Int
-
-    init(_ bytes: [UInt8], at place: Int = 0) {
-        self.bytes = bytes
-        self.place = place
-    }
-
-    /// - Returns: whether there was so much.
-    @discardableResult
-    mutating func skip(_ count: Int) -> Bool {
-        place += count
-        return place <= bytes.count
-    }
-
-    mutating func int8() -> UInt8? {
-        guard skip(1) else { return nil }
-        return bytes[place - 1]
-    }
-
-    mutating func int16() -> Int16? {
-        guard skip(2) else { return nil }
-        return Int16(bitPattern: UInt16(bytes[place - 2]) << 8 | UInt16(bytes[place - 1]))
-    }
-
-    mutating func int32() -> Int32? {
-        guard skip(4) else { return nil }
-        return Int32(bitPattern: bytes[place - 4..<place].reduce(0) { $0 << 8 | UInt32($1) })
-    }
-
-    mutating func int64() -> Int64? {
-        guard let high = int32(), let low = int32() else { return nil }
-        return Int64(high) << 32 | Int64(UInt32(bitPattern: low))
-    }
-
-    mutating func string() -> String? {
-        guard let length = int16(), length >= 0, skip(Int(length)) else { return nil }
-        return String(decoding: bytes[place - Int(length)..<place], as: UTF8.self)
-    }
-
-    mutating func skipString() -> Bool {
-        guard let length = int16() else { return false }
-        return skip(Int(max(0, length)))
-    }
-
-    /// Passes over what stands behind a partition's number in the response to a fetch.
-    /// - Returns: the offset behind the last record, `nil` of an error, and whether there are records; `nil` when it is cut off.
-    mutating func skipFetched(_ version: Int16) -> (end: Int64?, hasRecords: Bool)? {
-        guard let error = int16(), let end = int64(), skip((version >= 4 ? 8 : 0) + (version >= 5 ? 8 : 0)) else {
-            return nil
-        }
-        if version >= 4 {
-            guard let aborted = int32(), skip(16 * Int(max(0, aborted))) else { return nil }
-        }
-        guard skip(version >= 11 ? 4 : 0), let length = int32(), skip(Int(max(0, length))) else { return nil }
-        return (error == 0 ? end : nil, length > 0)
-    }
-
-    /// - Returns: whether the array was whole and `read` was content with each of its elements.
-    mutating func forEach(_ read: (inout FrameReader) -> Bool) -> Bool {
-        guard let count = int32() else { return false }
-        for _ in 0..<max(0, count) where !read(&self) { return false }
-        return true
     }
 }

@@ -48,6 +48,56 @@ def test_a_killed_replicas_partitions_are_taken_over_within_12_s(
     print(f"{time.monotonic() - killed:.1f} s")
 
 
+def named(name: str) -> dict[str, str]:
+    return {"KAFKA_CONSUMER_GROUP_INSTANCE_ID": name}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loops", [1, 2])
+def test_a_killed_replica_with_a_name_comes_back_and_the_other_notices_nothing(
+    make_deployment: Callable[..., Deployment], loops: int
+) -> None:
+    deployment = make_deployment("postgresql")
+    bus = deployment.bus
+    settings = deployment.broker.usual_settings() | {"LOOPS": str(loops)}
+    replicas = [deployment.service(**settings, **named(name)).start().wait_ready() for name in ("a", "b")]
+    partitions = set(deployment.broker.partitions(bus.commands))
+
+    def all_are_owned() -> bool:
+        first, second = (replica.owned() for replica in replicas)
+        return bus.commands in first and all(
+            first[topic] and second.get(topic) and first[topic] | second[topic] == partitions for topic in first)
+
+    until(all_are_owned, 60, lambda: f"both to own partitions: {[replica.owned() for replica in replicas]}")
+    owned = replicas[0].owned()
+    changes = replicas[1].text.count('"event":"partitions.')
+    for stop in (replicas[0].kill, replicas[0].stop):
+        stop()
+        commands = [c.register(fresh("install")) for _ in partitions]
+        for partition, command in zip(sorted(partitions), commands):
+            bus.send(command, partition=partition)
+        replicas[0].start().wait_ready()
+        for command in commands:
+            assert bus.reply(command.id, TAKE_OVER)["status"] == "succeeded"
+        assert replicas[0].owned() == owned
+    assert replicas[1].text.count('"event":"partitions.') == changes > 0, replicas[1].tail()
+
+
+@pytest.mark.skipif("KAFKA_BOOTSTRAP_SERVERS" not in os.environ, reason="the embedded broker throws nobody out")
+def test_the_second_of_one_name_ends_the_first(make_deployment: Callable[..., Deployment]) -> None:
+    deployment = make_deployment("postgresql")
+    first = deployment.service(**named("a")).start().wait_ready()
+    second = deployment.service(**named("a")).start().wait_ready()
+    until(lambda: not first.is_running, 30, lambda: f"the first to end\n{first.tail()}")
+    assert first.process.returncode == 78, first.tail()
+    [last] = [line for line in first.text.splitlines() if line.startswith("identitybus-link: ")]
+    assert "KAFKA_CONSUMER_GROUP_INSTANCE_ID" in last and "'a'" in last, last
+    command = c.register(fresh("install"))
+    deployment.bus.send(command)
+    assert deployment.bus.reply(command.id)["status"] == "succeeded"
+    assert second.is_running
+
+
 @pytest.fixture(params=[12, 1])
 def partitions(request: pytest.FixtureRequest) -> int:
     """With one partition, whoever has it has all of them."""

@@ -63,6 +63,12 @@ import Testing
         let both = try two.ofEachLoop()
         #expect(both.map(\.kafka.clientID) == ["identity.fake-1", "identity.fake-2"])
         #expect(Set(both.map(\.owner)).count == 2)
+        #expect(both.allSatisfy { $0.kafka.groupInstance == nil })
+        let named = try read([
+            "DATABASE_URL": "postgresql://localhost/x", "LOOPS": "2", KafkaConfiguration.instanceVariable: "a",
+        ])
+        let ofOneName = try named.ofEachLoop()
+        #expect(ofOneName.map(\.kafka.groupInstance) == ["a-1", "a-2"])
     }
 
     @Test func oneSQLiteFileTakesOneLoop() throws {

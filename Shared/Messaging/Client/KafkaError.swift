@@ -161,6 +161,7 @@ extension KafkaError {
         public static let clusterAuthorizationFailed = RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED.rawValue
         public static let groupAuthorizationFailed = RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED.rawValue
         public static let unknownMember = RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID.rawValue
+        package static let fencedInstance = RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID.rawValue
         public static let rebalanceInProgress = RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS.rawValue
         public static let invalidReplicationFactor = RD_KAFKA_RESP_ERR_INVALID_REPLICATION_FACTOR.rawValue
         public static let invalidPartitions = RD_KAFKA_RESP_ERR_INVALID_PARTITIONS.rawValue

@@ -51,8 +51,7 @@ package enum ClientRole: CaseIterable {
     var reserved: Set<String> {
         let own: Set<String> =
             switch self {
-            // One group.instance.id for all replicas would make them throw each other out.
-            case .consumer, .tail: ["group.id", "group.instance.id", "auto.commit.enable"]
+            case .consumer, .tail: ["group.id", "auto.commit.enable"]
             case .producer, .admin: ["request.required.acks", "transactional.id"]
             }
         return own.union(fixed.keys).union(["bootstrap.servers", "metadata.broker.list", "client.id"])
@@ -113,6 +112,16 @@ package enum ClientRole: CaseIterable {
 }
 
 extension KafkaConfiguration {
+    private static let instance = "group.instance.id"
+    package static let instanceVariable = "KAFKA_CONSUMER_GROUP_INSTANCE_ID"
+
+    /// The name under which a member that comes back has its place in its group again; `nil` when it is a new member each time.
+    /// Kafka throws out the one before that has the same name.
+    package var groupInstance: String? {
+        get { consumer[Self.instance] }
+        set { consumer[Self.instance] = newValue }
+    }
+
     /// After how long a broker takes a silent member's partitions away.
     public var sessionTimeout: Duration {
         let name = "session.timeout.ms"
@@ -125,6 +134,9 @@ extension KafkaConfiguration {
     /// - Throws: when a setting was given that this library keeps to itself.
     func settings(for role: ClientRole, groupID: String?) throws(KafkaConfigurationError) -> [ClientSetting] {
         var merged: [String: ClientSetting] = [:]
+        var consumer = self.consumer
+        // Who is in no group has no place to come back to.
+        if role == .tail { consumer[Self.instance] = nil }
         func put(_ settings: [String: String], prefix: String) {
             for (key, value) in settings { merged[key] = ClientSetting(key: key, value: value, prefix: prefix) }
         }

@@ -119,6 +119,7 @@ public struct ServiceConfiguration: Sendable {
         return (1...loops).map { number in
             var mine = self
             mine.kafka.clientID += "-\(number)"
+            mine.kafka.groupInstance? += "-\(number)"
             mine.owner += "-\(number)"
             return mine
         }

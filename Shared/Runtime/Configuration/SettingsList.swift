@@ -35,6 +35,9 @@ extension Setting {
             "KAFKA_OAUTHBEARER_TOKEN_FILE", .text("file"), by: everyProgram,
             "the token to sign in with where KAFKA_SASL_MECHANISM is OAUTHBEARER; read again before it ends"),
         Setting(
+            "KAFKA_CONSUMER_GROUP_INSTANCE_ID", .text("text, another one for each replica"), by: [.services],
+            "the name of this replica in its consumer groups: when it comes back, it has its partitions at once"),
+        Setting(
             "KAFKA_CONSUMER_*", .text("librdkafka's"), nil, "ours, else librdkafka's", by: everyProgram,
             "any other setting of clients that read"),
         Setting(

@@ -9,7 +9,7 @@ enum Membership {
     /// The replica was fenced, or cannot know what it owns: it joins anew. Can become `outside`, `unfit`.
     case leaving
     /// The store is no longer one that the replica may work on: a later version has migrated it, or another replica holds it
-    /// to another apps file. The replica leaves and ends with this error.
+    /// to another apps file. Or another replica has this one's name in the groups. The replica leaves and ends with this error.
     case unfit(any Error)
 
     /// Whether nothing more is decided before the groups are joined again.

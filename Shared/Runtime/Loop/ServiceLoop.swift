@@ -176,6 +176,13 @@ package final class ServiceLoop<Service: CommandService> {
             let taken = partitions.take(records)
             pause(taken.paused, consumers)
             return taken.decided
+        } catch  where error.code == KafkaError.Code.fencedInstance {
+            membership = .unfit(
+                ConfigurationProblem(
+                    KafkaConfiguration.instanceVariable,
+                    "is '\(configuration.kafka.groupInstance ?? "")', and another replica of the \(Service.name) service has the "
+                        + "same; give each replica its own, or leave it out"))
+            return []
         } catch {
             logger.error(
                 "a consumer failed for good; joining again", metadata: ["event": "group.failed", "error": "\(error)"])
