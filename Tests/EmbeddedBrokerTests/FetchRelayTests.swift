@@ -23,6 +23,10 @@ import Testing
         let reader = try tail(broker, "a", partitions: 2)
         defer { reader.close() }
         let producer = try broker.producer()
+        // A client's first fetch may ask for one partition alone, and would wait for that one.
+        try producer.deliver((0..<2).map { Record(topic: broker.topic("a"), value: [100], partition: $0) })
+        var first = 0
+        try wait(until: first == 2) { first += reader.poll(maxRecords: 10, timeout: .milliseconds(50)).count }
         for round: UInt8 in 0..<20 {
             // It waits by now, and what another topic gets is nothing to it.
             if round % 5 == 0 { #expect(reader.poll(maxRecords: 1, timeout: .milliseconds(100)).isEmpty) }
