@@ -165,12 +165,10 @@ final class Inquiry {
             ?? deployment.topics.commands(question.service)
         guard topics[topic] != nil else { return nil }
         let id = CommandID(UUID().uuidString.lowercased())
-        let key = partitionKey(app: app, subject: question.subject)
-        var attributes = EventAttributes(id: id.text, source: "identitybus-cli", type: question.type, appID: app.text)
-        attributes.time = (question.time ?? .now).rfc3339
-        attributes.dataContentType = "application/json"
-        attributes.partitionKey = key
-        let record = try seal.record(to: topic, key: Array(key.utf8), attributes, question.data)
+        let attributes = EventAttributes(
+            id: id.text, source: Topics.toolSource, type: question.type, appID: app.text,
+            time: (question.time ?? .now).rfc3339)
+        let record = try seal.command(to: topic, of: app, about: question.subject, attributes, question.data)
         let asked = ReplyTail.Question(
             commandID: id, digest: CommandDigest.text(type: question.type, data: question.data), isDryRun: false)
         return (record, asked)

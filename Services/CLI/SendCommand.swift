@@ -41,7 +41,7 @@ struct SendCommand: ParsableCommand {
     var id: CommandID?
 
     @Option(help: "The command's source.")
-    var source = "identitybus-cli"
+    var source = Topics.toolSource
 
     @Option(
         parsing: .unconditional, help: "Seconds to wait for the reply. Default: not at all; with --dry-run 40.",
@@ -192,15 +192,13 @@ struct SendCommand: ParsableCommand {
 
     private func record(_ order: Order, to topic: String) throws -> Record {
         let known = Self.known.first { $0.name == order.type }
-        let key = partitionKey(app: order.app, subject: known?.partitionSubject(of: order.data) ?? order.id.text)
-        var attributes = EventAttributes(id: order.id.text, source: source, type: order.type, appID: order.app.text)
-        attributes.time = Timestamp.now.rfc3339
-        attributes.dataContentType = "application/json"
-        attributes.partitionKey = key
+        var attributes = EventAttributes(
+            id: order.id.text, source: source, type: order.type, appID: order.app.text, time: Timestamp.now.rfc3339)
         if dryRun { attributes.dryRun = "true" }
         let seal = Seal(order.keyID.text, try deployment.secret(app: order.app, keyID: order.keyID))
-        let record = try seal.record(
-            to: topic, key: Array(key.utf8), attributes, order.data)
+        let record = try seal.command(
+            to: topic, of: order.app, about: known?.partitionSubject(of: order.data) ?? order.id.text, attributes,
+            order.data)
         do throws(EnvelopeError) {
             _ = try EnvelopeReader.read(value: record.value, headers: record.headers)
         } catch {

@@ -37,9 +37,7 @@ struct Parts {
         let encoder = WireJSONEncoder()
         var attributes = EventAttributes(
             id: "8e0c5f52-1b6d-4a3e-9a57-2f60d17c4388", source: "identitybus/link", type: "identity.reply.v1",
-            appID: Stage.app.text)
-        attributes.time = "2026-01-02T03:04:05.678Z"
-        attributes.dataContentType = "application/json"
+            appID: Stage.app.text, time: "2026-01-02T03:04:05.678Z")
         attributes.correlationID = "command-1"
         attributes.causationID = "command-1"
         let result = LinkResult(

@@ -30,16 +30,13 @@ struct CommandFactory {
     /// - Parameter asService: with the deployment's also when apps may: their keys alone open no install.
     func record<Command: CommandMessage>(_ command: Command, id: String, asService: Bool = false) throws -> Record {
         var attributes = EventAttributes(
-            id: id, source: source, type: Command.type, appID: Stage.app.text)
-        let key = partitionKey(app: Stage.app, subject: command.partitionSubject)
+            id: id, source: source, type: Command.type, appID: Stage.app.text, time: time)
         attributes.subject = command.partitionSubject
-        attributes.time = time
-        attributes.dataContentType = "application/json"
-        attributes.partitionKey = key
         attributes.traceParent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
         let topic = topics.commands(CommandType.service(of: Command.type) ?? "")
         let seal = asService || Command.scope == .internal ? services : app
-        return try seal.record(to: topic, key: Array(key.utf8), attributes, command)
+        return try seal.command(
+            to: topic, of: Stage.app, about: command.partitionSubject, attributes, command)
     }
 
     /// The same record with its signature made for other bytes.

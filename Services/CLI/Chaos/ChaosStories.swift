@@ -205,15 +205,13 @@ struct ChaosStories {
         func make<Command: CommandMessage>(_ message: Command) throws -> ChaosMessage {
             let id = id ?? "command-\(number)"
             let service = CommandType.service(of: Command.type) ?? ""
-            let key = partitionKey(app: app, subject: message.partitionSubject)
-            var attributes = EventAttributes(id: id, source: Self.source, type: Command.type, appID: app.text)
-            attributes.time = Timestamp.now.rfc3339
-            attributes.dataContentType = "application/json"
-            attributes.partitionKey = key
+            let attributes = EventAttributes(
+                id: id, source: Self.source, type: Command.type, appID: app.text, time: Timestamp.now.rfc3339)
             let data = try JSONValue(parsing: try WireJSONEncoder().encode(message))
             let digest = CommandDigest.text(type: Command.type, data: data)
             return ChaosMessage(
-                record: try seal.record(to: topics.commands(service), key: Array(key.utf8), attributes, message),
+                record: try seal.command(
+                    to: topics.commands(service), of: app, about: message.partitionSubject, attributes, message),
                 sent: ChaosHistory.Command(
                     key: .init(id: id, digest: digest), type: RecordLine.short(Command.type), service: service,
                     data: data, sentAt: []))

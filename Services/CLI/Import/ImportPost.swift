@@ -81,22 +81,17 @@ final class ImportPost: ImportSender {
     func close() { admin.close(timeout: .seconds(1)) }
 
     func send(_ data: JSONValue, of type: String, _ id: CommandID, subject: String) throws {
-        let key = partitionKey(app: app, subject: subject)
-        var attributes = EventAttributes(id: id.text, source: Self.source, type: type, appID: app.text)
-        attributes.time = Timestamp.now.rfc3339
-        attributes.dataContentType = "application/json"
-        attributes.partitionKey = key
+        var attributes = EventAttributes(
+            id: id.text, source: Topics.toolSource, type: type, appID: app.text, time: Timestamp.now.rfc3339)
         if isDryRun { attributes.dryRun = "true" }
         let topic = topics[CommandType.service(of: type) ?? ""] ?? ""
-        let record = try seal.record(to: topic, key: Array(key.utf8), attributes, data)
+        let record = try seal.command(to: topic, of: app, about: subject, attributes, data)
         let question = ReplyTail.Question(
             commandID: id, digest: CommandDigest.text(type: type, data: data), isDryRun: isDryRun)
         answers.expect(question)
         waiting[id] = Sent(
             question: question, record: record, token: try records.send(record), first: .now, last: .now)
     }
-
-    private static let source = "identitybus-cli"
 
     func listen() throws {
         records.poll()

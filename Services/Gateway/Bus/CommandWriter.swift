@@ -50,13 +50,9 @@ struct CommandWriter: Sendable {
         }
         let topic = command.caller.app.commandsTopic(of: service, topics, among: appTopics)
         let subject = Self.subject(of: command) ?? command.id.text
-        let recordKey = partitionKey(app: command.caller.app.id, subject: subject)
         var attributes = EventAttributes(
             id: command.id.text, source: Topics.gatewaySource, type: command.type.name,
-            appID: command.caller.app.id.text)
-        attributes.time = now.rfc3339
-        attributes.dataContentType = "application/json"
-        attributes.partitionKey = recordKey
+            appID: command.caller.app.id.text, time: now.rfc3339)
         attributes.replyTo = replyTopic
         // Any replica may be asked with the same Idempotency-Key, and all have to know what it was used for.
         attributes.replyKey = command.id.isDerived ? ReplyAddress.sharedKey : ownKey
@@ -66,7 +62,8 @@ struct CommandWriter: Sendable {
         attributes.authType = command.caller.authType
         attributes.authID = command.caller.authID
         if command.isDryRun { attributes.dryRun = "true" }
-        let record = try seal.record(to: topic, key: Array(recordKey.utf8), attributes, command.data)
+        let record = try seal.command(
+            to: topic, of: command.caller.app.id, about: subject, attributes, command.data)
         guard (record.value?.count ?? 0) <= EnvelopeReader.maxBytes else { throw CommandTooLarge() }
         return record
     }

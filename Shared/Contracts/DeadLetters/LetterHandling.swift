@@ -120,10 +120,8 @@ package struct LetterHandling: Sendable, Hashable {
 
 extension LetterHandling {
     package func record(to topic: String, service: String, key: [UInt8]?, now: Timestamp) throws -> Record {
-        var attributes = EventAttributes(id: id, source: "identitybus-cli", type: Self.type)
+        var attributes = EventAttributes(id: id, source: Topics.toolSource, type: Self.type, time: now.rfc3339)
         attributes.subject = "\(service)/\(letter.partition)@\(letter.offset)"
-        attributes.time = now.rfc3339
-        attributes.dataContentType = "application/json"
         return Record(
             topic: topic, key: key, value: try CloudEvent(attributes: attributes, data: data).encoded(),
             headers: [Header(HeaderName.contentType, HeaderName.structuredContentType)], partition: Self.partition)

@@ -85,6 +85,14 @@ public struct EventAttributes: Sendable, Hashable, Codable {
         self.appID = appID
     }
 
+    /// Of a message whose data is JSON, which is all that services and tools write.
+    /// - Parameter time: RFC 3339, when the message is made.
+    public init(id: String, source: String, type: String, appID: String? = nil, time: String) {
+        self.init(id: id, source: source, type: type, appID: appID)
+        self.time = time
+        dataContentType = "application/json"
+    }
+
     /// Whether the command is only to be tried.
     public var isDryRun: Bool { dryRun == "true" }
 

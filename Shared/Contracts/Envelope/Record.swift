@@ -141,6 +141,8 @@ public struct Topics: Sendable, Hashable {
     public static let ownSources = "identitybus/"
     /// The `source` of the commands that the gateway sends, and the only one that its key may use.
     public static let gatewaySource = "identitybus/gateway"
+    /// Of what the command-line tool sends.
+    public static let toolSource = "identitybus-cli"
 
     public init(prefix: String = "") {
         self.prefix = prefix

@@ -105,10 +105,9 @@ public struct ReplicaStatus: Message, Hashable {
 
     /// - Parameter id: of the envelope.
     package func record(to topic: String, id: String, now: Timestamp) throws -> Record {
-        var attributes = EventAttributes(id: id, source: "identitybus/\(service)", type: Self.type)
+        var attributes = EventAttributes(
+            id: id, source: "identitybus/\(service)", type: Self.type, time: now.rfc3339)
         attributes.subject = key
-        attributes.time = now.rfc3339
-        attributes.dataContentType = "application/json"
         return Record(
             topic: topic, key: Array(key.utf8),
             value: try CloudEvent(attributes: attributes, data: self).encoded(),

@@ -222,6 +222,20 @@ public struct Seal: Sendable {
         return Record(topic: topic, key: key, value: value, headers: headers)
     }
 
+    /// A command: its key is made of the app and of whom or what it is about (``partitionKey(app:subject:)``), and all
+    /// commands about one are in one partition.
+    ///
+    /// - Parameter traceParent: as in ``record(to:key:_:_:traceParent:)``.
+    public func command(
+        to topic: String, of app: AppID, about subject: String, _ attributes: EventAttributes, _ data: some Encodable,
+        traceParent: String? = nil
+    ) throws -> Record {
+        let key = partitionKey(app: app, subject: subject)
+        var attributes = attributes
+        attributes.partitionKey = key
+        return try record(to: topic, key: Array(key.utf8), attributes, data, traceParent: traceParent)
+    }
+
     /// The same record with this signature, and no other.
     public func signed(_ record: Record) -> Record {
         var record = record

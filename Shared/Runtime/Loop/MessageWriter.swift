@@ -94,9 +94,8 @@ struct MessageWriter {
     func note(_ note: Silence.Note, of record: String, incarnation: Int64) throws -> OutboxRecord {
         // No one command is its cause.
         var attributes = EventAttributes(
-            id: note.told.last ?? record, source: source, type: DecisionsNoted.type, appID: note.subject.app.text)
-        attributes.time = text(note.decidedAt)
-        attributes.dataContentType = "application/json"
+            id: note.told.last ?? record, source: source, type: DecisionsNoted.type, appID: note.subject.app.text,
+            time: text(note.decidedAt))
         attributes.subject = note.told.subject
         attributes.sequence = sequence(note.subject.record, incarnation, 0)
         attributes.partitionKey = partitionKey(app: note.subject.app, subject: note.told.subject)
@@ -162,9 +161,8 @@ struct MessageWriter {
 
     /// A command to the service itself that nobody else sent: it is due.
     func due(_ due: DueCommand) throws -> OutboxRecord {
-        var attributes = EventAttributes(id: due.id.text, source: source, type: "", appID: due.app.text)
-        attributes.time = text(due.dueAt)
-        attributes.dataContentType = "application/json"
+        let attributes = EventAttributes(
+            id: due.id.text, source: source, type: "", appID: due.app.text, time: text(due.dueAt))
         return try command(due.command, app: due.app, attributes)
     }
 
@@ -281,9 +279,7 @@ struct MessageWriter {
     // MARK: Parts
 
     private func follow(_ command: EventAttributes, type: String, now: Timestamp) -> EventAttributes {
-        var attributes = EventAttributes(id: "", source: source, type: type, appID: command.appID)
-        attributes.time = text(now)
-        attributes.dataContentType = "application/json"
+        var attributes = EventAttributes(id: "", source: source, type: type, appID: command.appID, time: text(now))
         attributes.correlationID = command.correlationID ?? command.id
         attributes.causationID = command.id
         attributes.traceParent = command.traceParent
@@ -373,8 +369,10 @@ struct MessageWriter {
             var attributes = attributes
             attributes.type = Command.type
             attributes.subject = command.partitionSubject
-            attributes.partitionKey = partitionKey(app: app, subject: command.partitionSubject)
-            return try message(.command, topic: commandsTopic(of: service, app), attributes, command)
+            let record = try commands.command(
+                to: commandsTopic(of: service, app), of: app, about: command.partitionSubject, attributes, command,
+                traceParent: attributes.traceParent)
+            return OutboxRecord(.command, record)
         }
         return try write(command)
     }

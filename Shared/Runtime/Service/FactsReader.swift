@@ -175,7 +175,7 @@ struct FactsReader {
 
     /// The decision on a command with this id.
     private func commands(_ query: FactsQuery) throws -> [ChainLink] {
-        let usual: [SourceID] = [SourceID(Topics.gatewaySource), "identitybus-cli"]
+        let usual: [SourceID] = [SourceID(Topics.gatewaySource), SourceID(Topics.toolSource)]
         let sources = query.source.map { [$0] } ?? usual
         return try sources.compactMap { source in
             try Inbox.decision(
