@@ -135,7 +135,7 @@ extension GoldenTests {
                         Fact(
                             service: "link", decidedAt: moment, topic: "identity.link.commands.v1", partition: 3,
                             offset: 7, type: LinkRequest.type, source: "backend", commandId: "c0",
-                            outcome: "succeeded", result: ["userId": "u1"],
+                            traceId: "4bf92f3577b34da6a3ce929d0e0e4736", outcome: "succeeded", result: ["userId": "u1"],
                             events: [.init(type: "identity.link.linked.v1", data: ["installId": "i1"])]),
                         Fact(
                             service: "link", decidedAt: moment, topic: "identity.link.commands.v1", partition: 3,

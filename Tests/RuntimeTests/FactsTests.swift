@@ -32,10 +32,13 @@ import WireJSON
                     topics: Topics()), topics: Topics())
         }
 
-        func record(_ type: String, _ id: String, _ data: JSONValue, app: String = "demo") throws -> KafkaRecord {
+        func record(
+            _ type: String, _ id: String, _ data: JSONValue, app: String = "demo", traceParent: String? = nil
+        ) throws -> KafkaRecord {
             offset += 1
             var attributes = Fixture.attributes(type, id: id, app: app)
             attributes.subject = nil
+            attributes.traceParent = traceParent
             return try Fixture.record(
                 attributes, data, signedBy: "\(app)-backend", offset: offset, topic: "identity.chain.commands.v1")
         }
@@ -57,10 +60,12 @@ import WireJSON
             }
         }
 
-        func change(_ keys: [String], _ value: String, id: String, app: String = "demo") throws -> KafkaRecord {
+        func change(
+            _ keys: [String], _ value: String, id: String, app: String = "demo", traceParent: String? = nil
+        ) throws -> KafkaRecord {
             try record(
                 ChainService.Change.type, id,
-                ["keys": .array(keys.map { .string($0) }), "value": .string(value)], app: app)
+                ["keys": .array(keys.map { .string($0) }), "value": .string(value)], app: app, traceParent: traceParent)
         }
 
         func ask(_ data: JSONValue, app: String = "demo") throws -> ReceivedReply {
@@ -119,6 +124,23 @@ import WireJSON
         #expect(fact.source == "test" && fact.decidedAt == Fixture.now)
         #expect(fact.events == [.init(type: ChainService.Told.type, data: ["value": "v"])])
         #expect(facts.facts.count == 1 && facts.next == nil)
+    }
+
+    /// Whether it was answered, with a secret or without, or not at all (`v`).
+    @Test(arguments: SQLEngine.allCases, ["v", "refuse", "secret"])
+    func theTraceOfACommandIsTold(_ engine: SQLEngine, _ value: String) throws {
+        let bench = try Bench(engine)
+        let trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+        let parents = [nil, "00-\(trace)-00f067aa0ba902b7-01", "00-\(trace)-00f067aa0ba902b7-00", "nonsense"]
+        let records = try parents.enumerated().map { number, parent in
+            try bench.change(["a"], value, id: "c\(number)", traceParent: parent)
+        }
+        try bench.decide(records)
+        let told = try (0..<parents.count).map { number in
+            let reply = try bench.ask(["id": .string("c\(number)"), "source": "test"])
+            return try #require(reply.result(as: FactsResult.self)?.facts.first).traceId
+        }
+        #expect(told == [nil, trace, trace, nil])
     }
 
     @Test(arguments: SQLEngine.allCases) func refusalsAreFoundWhetherTheIDIsKnownOrNot(_ engine: SQLEngine) throws {

@@ -46,6 +46,20 @@ import WireJSON
         #expect(context.app.id == "demo")
     }
 
+    /// As OpenTelemetry's clients of Kafka say it, also where no spans are told. The envelope's word comes first.
+    @Test func aHeaderNamesTheTraceOfWhatSaysNone() throws {
+        let (own, other) = ("00-\(String(repeating: "a", count: 32))-00f067aa0ba902b7-01", "nonsense")
+        for (envelope, header, expected) in [
+            (nil, own, own), (nil, other, nil), (other, own, other), (own, nil, own), (nil, nil, nil),
+        ] as [(String?, String?, String?)] {
+            var attributes = Fixture.attributes()
+            attributes.traceParent = envelope
+            var record = try Fixture.record(attributes)
+            if let header { record.headers.append(Header(HeaderName.traceParent, header)) }
+            #expect(try accepted(record).attributes.traceParent == expected)
+        }
+    }
+
     @Test func unreadableRecordsAreRefusedWithoutAnAnswer() throws {
         let place = TopicPartition(topic: Fixture.topic, partition: 0)
         for (value, reason) in [(nil, "EMPTY_VALUE"), (Array("x".utf8), "NOT_JSON")] as [([UInt8]?, String)] {

@@ -68,6 +68,28 @@ import WireJSON
         #expect(data["result"]?["userId"]?.stringValue == "6f1d2c3b4a5968778695a4b3")
     }
 
+    /// A reply names its own trace, so nothing more is kept; of what is not answered the id is.
+    @Test func theTraceIsKeptOnce() throws {
+        let trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+        var attributes = EventAttributes(id: key.id.text, source: key.source.text, type: "t", appID: key.app.text)
+        func size(_ messages: [OutboxRecord], _ index: Int?) throws -> (bytes: Int, trace: String?) {
+            let receipt = Receipt(of: attributes, app: "demo", reason: nil, messages: messages, replyIndex: index)
+            let column = try vault.close(receipt, parts(receipt))
+            #expect(try read(column).receipt == receipt)
+            return (column.count, try Receipt(column: column, decidedAt: 0).traceID)
+        }
+        let none = try size([], nil)
+        var reply = try #require(linkReceipt().reply)
+        reply.record.headers.append(Header(HeaderName.traceParent, "00-\(trace)-00f067aa0ba902b7-01"))
+        let answered = try size([reply], 0)
+        #expect(none.trace == nil && answered.trace == trace)
+        attributes.traceParent = "00-\(trace)-00f067aa0ba902b7-01"
+        #expect(try size([reply], 0) == answered)
+        let unanswered = try size([], nil)
+        #expect(unanswered.trace == trace)
+        #expect(unanswered.bytes - none.bytes < 32, "\(unanswered.bytes - none.bytes) bytes")
+    }
+
     /// Arbitrary bytes, control characters among them, and ids that stand where they should not.
     @Test(arguments: 0..<200 as Range<UInt64>) func anyContentComesOutAsItWentIn(_ number: UInt64) throws {
         let seed = testSeed &+ number
@@ -105,6 +127,8 @@ import WireJSON
                     headers: [Header(text(2), bytes(20)), Header(text(2), nil)]),
                 mayBeGivenUp: Bool.random(using: &random))
             receipt.replyIndex = Int.random(in: 0...300, using: &random)
+        } else if Bool.random(using: &random) {
+            receipt.trace = text(3)
         }
         let column = try vault.close(receipt, parts(receipt))
         #expect(try read(column).receipt == receipt, "seed \(seed)")

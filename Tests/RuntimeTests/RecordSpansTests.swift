@@ -30,7 +30,9 @@ import WireJSON
         if let header { record.headers.append(Header("traceparent", Array(header.utf8))) }
         var attributes = Fixture.attributes()
         attributes.traceParent = parent
-        RecordSpans(service: service, tracer: try tracer(sampler)).mark(&attributes, of: record)
+        attributes.takeTrace(from: record.headers)
+        let sent = RecordSpans(service: service, tracer: try tracer(sampler)).mark(&attributes, of: record)
+        #expect(sent == (parent ?? header).flatMap { SpanContext(traceParent: $0) })
         return attributes.traceParent
     }
 

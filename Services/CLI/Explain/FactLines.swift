@@ -16,6 +16,7 @@ enum FactLines {
                 + (fact.authId.map { ", key \($0)" } ?? ""),
             "    record   \(fact.topic)/\(fact.partition)@\(fact.offset)",
         ]
+        if let trace = fact.traceId { lines.append("    trace    \(trace)") }
         for event in fact.events { lines.append(told("event   ", event)) }
         for command in fact.commands { lines.append(told("sent    ", command)) }
         if fact.hasSecret == true {

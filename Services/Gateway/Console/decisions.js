@@ -3,14 +3,14 @@
 // Decisions, in the sentences of `identitybus explain`: those about a person as a story, and those of one command.
 
 import { explain } from "./api.js";
-import { card, counted, duration, h, join, list, moment, problem, shown, table, titled, value } from "./dom.js";
+import { card, counted, duration, h, join, list, moment, problem, table, titled, value } from "./dom.js";
 import { curlLine, elsewhere, explainLine } from "./shell.js";
 
 const pause = 3600_000;
 
 const choices = [
-  ["What changed", (decision) => decision.words.isShown],
-  ["Refusals", (decision) => decision.outcome === "rejected"],
+  ["What changed", ({words}) => words.isShown],
+  ["Refusals", ({outcome}) => outcome === "rejected"],
   ["All decisions", () => true],
 ];
 
@@ -64,22 +64,24 @@ export const missing = ({silent = [], leftOut = []}) => [
 const pages = {L: "link", U: "user", S: "sync", V: "verification"};
 export const rule = (number) => number && h("span.rule", {title: `docs/${pages[number[0]]}.md, rule ${number}`}, `rule ${number}`);
 
-export function details(decision) {
-  const {commandId, source, authId, type, topic, partition, offset, outcome, reason, hasSecret, result} = decision;
+export function details({
+  commandId, source, authId, traceId, type, topic, partition, offset, outcome, reason, hasSecret, result, events, commands,
+}) {
   const address = `#/command/${encodeURIComponent(commandId)}/${encodeURIComponent(source)}`;
   const messages = (what, all) => all.length > 0 && [h("h4", counted(all.length, what)), all.map(({type, data}) =>
     [h("code", type), data === null ? h("p.quiet", "too long to be shown here") : json(data)])];
   return h("div.details",
-    changes(decision.events),
+    changes(events),
     h("dl", [
       ["command", h("a", {href: address}, value(commandId))],
       ["sent by", [value(source), authId && [", key ", value(authId)]]],
       ["type", value(type)],
       ["record", value(`${topic}/${partition}@${offset}`)],
+      ["trace", traceId && value(traceId)],
       ["outcome", [outcome, reason && [" ", value(reason)]]],
       ["answer", hasSecret ? "holds a secret, which nobody else is shown" : result && json(result)],
     ].map(([title, text]) => text && [h("dt", title), h("dd", text)])),
-    messages("event", decision.events), messages("command to other services", decision.commands));
+    messages("event", events), messages("command to other services", commands));
 }
 
 const json = (data) => h("pre", {tabindex: "0"}, JSON.stringify(data, null, 1).split("\n").map((line) => [line, h("br")]));

@@ -16,7 +16,7 @@ extension ConsoleFiles {
 <title>IdentityBus</title>
 <link rel="icon" href="data:,">
 <link rel="stylesheet" href="/console/console-8f6f87e327.css">
-<script type="module" src="/console/app-e067ec4b9f.js"></script>
+<script type="module" src="/console/app-4b1fece4cb.js"></script>
 </head>
 <body>
 <a class="skip" href="#main">Skip to the page</a>
@@ -250,14 +250,14 @@ return Object.assign(answer, {ref: response.headers.get("X-Request-Id")});
 export const explain = (id, source, limit, signal) => call("POST", "/admin/v1/people/resolve", {id, limit, ...source && {source}}, {signal});
 """#),
         File(
-            name: "app-e067ec4b9f.js", type: "text/javascript; charset=utf-8",
+            name: "app-4b1fece4cb.js", type: "text/javascript; charset=utf-8",
             text: #"""
 import { holder, isDemo, may, signIn } from "./api-d2b7c5b67c.js";
 import { busy, h, heading, instead, personAddress, problem, refused, say, typed, value } from "./dom-e99cf799e3.js";
 import { actPage, actsPage } from "./act-41c49c5a76.js";
-import { commandPage } from "./decisions-d12d13f59b.js";
+import { commandPage } from "./decisions-fb8cd85938.js";
 import { lettersPage, nowPage } from "./deployment-2a69aaa4e8.js";
-import { personPage } from "./person-14ad211bc2.js";
+import { personPage } from "./person-7cd72c8795.js";
 const main = document.getElementById("main");
 const search = searchBox("search");
 let leaving = new AbortController();
@@ -499,15 +499,15 @@ main{padding:1rem 0.75rem 3rem}
 }
 """#),
         File(
-            name: "decisions-d12d13f59b.js", type: "text/javascript; charset=utf-8",
+            name: "decisions-fb8cd85938.js", type: "text/javascript; charset=utf-8",
             text: #"""
 import { explain } from "./api-d2b7c5b67c.js";
-import { card, counted, duration, h, join, list, moment, problem, shown, table, titled, value } from "./dom-e99cf799e3.js";
+import { card, counted, duration, h, join, list, moment, problem, table, titled, value } from "./dom-e99cf799e3.js";
 import { curlLine, elsewhere, explainLine } from "./shell-38c8c5f769.js";
 const pause = 3600_000;
 const choices = [
-["What changed", (decision) => decision.words.isShown],
-["Refusals", (decision) => decision.outcome === "rejected"],
+["What changed", ({words}) => words.isShown],
+["Refusals", ({outcome}) => outcome === "rejected"],
 ["All decisions", () => true],
 ];
 export function story(decisions) {
@@ -554,22 +554,24 @@ leftOut.length > 0 && h("p.notice", "Not asked about, because there are too many
 ];
 const pages = {L: "link", U: "user", S: "sync", V: "verification"};
 export const rule = (number) => number && h("span.rule", {title: `docs/${pages[number[0]]}.md, rule ${number}`}, `rule ${number}`);
-export function details(decision) {
-const {commandId, source, authId, type, topic, partition, offset, outcome, reason, hasSecret, result} = decision;
+export function details({
+commandId, source, authId, traceId, type, topic, partition, offset, outcome, reason, hasSecret, result, events, commands,
+}) {
 const address = `#/command/${encodeURIComponent(commandId)}/${encodeURIComponent(source)}`;
 const messages = (what, all) => all.length > 0 && [h("h4", counted(all.length, what)), all.map(({type, data}) =>
 [h("code", type), data === null ? h("p.quiet", "too long to be shown here") : json(data)])];
 return h("div.details",
-changes(decision.events),
+changes(events),
 h("dl", [
 ["command", h("a", {href: address}, value(commandId))],
 ["sent by", [value(source), authId && [", key ", value(authId)]]],
 ["type", value(type)],
 ["record", value(`${topic}/${partition}@${offset}`)],
+["trace", traceId && value(traceId)],
 ["outcome", [outcome, reason && [" ", value(reason)]]],
 ["answer", hasSecret ? "holds a secret, which nobody else is shown" : result && json(result)],
 ].map(([title, text]) => text && [h("dt", title), h("dd", text)])),
-messages("event", decision.events), messages("command to other services", decision.commands));
+messages("event", events), messages("command to other services", commands));
 }
 const json = (data) => h("pre", {tabindex: "0"}, JSON.stringify(data, null, 1).split("\n").map((line) => [line, h("br")]));
 function changes(events) {
@@ -887,12 +889,12 @@ list(lines.map(({from, to, word}) => [named(all.get(from)), ` ${word} `, named(a
 }
 """#),
         File(
-            name: "person-14ad211bc2.js", type: "text/javascript; charset=utf-8",
+            name: "person-7cd72c8795.js", type: "text/javascript; charset=utf-8",
             text: #"""
 import { explain } from "./api-d2b7c5b67c.js";
 import { card, duration, h, join, list, moment, table, titled, value } from "./dom-e99cf799e3.js";
 import { graph, relationList, relations } from "./graph-c269b59449.js";
-import { explainedElsewhere, missing, rule, story } from "./decisions-d12d13f59b.js";
+import { explainedElsewhere, missing, rule, story } from "./decisions-fb8cd85938.js";
 import { actAddress, mayAct } from "./act-41c49c5a76.js";
 export async function personPage(asked, signal) {
 const found = await explain(asked, null, 200, signal);

@@ -31,6 +31,8 @@ public struct Header: Sendable, Hashable {
 public enum HeaderName {
     public static let contentType = "content-type"
     public static let signature = "signature"
+    /// W3C Trace Context, for those who read headers and no envelopes.
+    public static let traceParent = "traceparent"
     /// CloudEvents attributes in binary mode.
     public static let attributePrefix = "ce_"
     public static let structuredContentType = "application/cloudevents+json"

@@ -101,6 +101,8 @@ public struct Fact: Codable, Sendable, Hashable {
     public var commandId: CommandID
     /// The API key of whoever sent it, where that needs `support`, `user.delete` or `admin`.
     public var authId: String?
+    /// Of the trace that it was sent in (W3C Trace Context): 32 hex digits.
+    public var traceId: String?
     /// `succeeded`, `rejected`, `expired`, `pending` or `noted`.
     public var outcome: String
     /// Why it was rejected.
@@ -115,9 +117,9 @@ public struct Fact: Codable, Sendable, Hashable {
 
     public init(
         service: String, decidedAt: Timestamp, topic: String, partition: Int32, offset: Int64, type: String,
-        source: SourceID, commandId: CommandID, authId: String? = nil, outcome: String, reason: String? = nil,
-        message: String? = nil,
-        result: JSONValue? = nil, hasSecret: Bool? = nil, events: [Told] = [], commands: [Told] = []
+        source: SourceID, commandId: CommandID, authId: String? = nil, traceId: String? = nil, outcome: String,
+        reason: String? = nil, message: String? = nil, result: JSONValue? = nil, hasSecret: Bool? = nil,
+        events: [Told] = [], commands: [Told] = []
     ) {
         self.service = service
         self.decidedAt = decidedAt
@@ -128,6 +130,7 @@ public struct Fact: Codable, Sendable, Hashable {
         self.source = source
         self.commandId = commandId
         self.authId = authId
+        self.traceId = traceId
         self.outcome = outcome
         self.reason = reason
         self.message = message

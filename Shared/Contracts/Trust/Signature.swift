@@ -217,7 +217,7 @@ public struct Seal: Sendable {
         var headers: [Header] = []
         headers.reserveCapacity(3)
         headers.append(Self.contentType)
-        if let traceParent { headers.append(Header("traceparent", traceParent)) }
+        if let traceParent { headers.append(Header(HeaderName.traceParent, traceParent)) }
         if let signature = signature(topic: topic, headers: headers, value: value) { headers.append(signature) }
         return Record(topic: topic, key: key, value: value, headers: headers)
     }

@@ -2,6 +2,7 @@
 
 import Apps
 import Contracts
+import Observability
 import Storage
 import WireJSON
 
@@ -23,10 +24,12 @@ enum Inbound<Command: Sendable>: Sendable {
 /// instead of some thirty.
 final class AcceptedCommand<Command: Sendable>: Sendable {
     let record: KafkaRecord
-    /// As they were sent, but for `traceparent` (``RecordSpans``), for `replyto` where the app has a topic of its own
+    /// As they were sent, but for `traceparent` (``EventAttributes/takeTrace(from:)``, ``RecordSpans``), for `replyto` where the app has a topic of its own
     /// (``ReplyRule``), and for `authtype` and `authid`: they say whose key it is that was proved, of what is done by hand
     /// (``Scope/isByHand``), and nothing otherwise.
     let attributes: EventAttributes
+    /// The span that it was sent in, where spans are told.
+    let parent: SpanContext?
     let key: CommandKey
     /// What the inbox knows it by.
     let stored: StoredKey
@@ -51,13 +54,13 @@ final class AcceptedCommand<Command: Sendable>: Sendable {
     var asksAbout: PersonAsked? { isQuestion ? isAbout : nil }
 
     init(
-        record: KafkaRecord, attributes: EventAttributes, digest: [UInt8], app: AppSettings, principal: Principal,
-        source: InputSource, answers: CommandID?, triedFor: DryRunAnswer?, isTooOldToTell: Bool,
-        body: Result<Command, Rejection>, isAbout: PersonAsked?,
-        isQuestion: Bool
+        record: KafkaRecord, attributes: EventAttributes, parent: SpanContext?, digest: [UInt8], app: AppSettings,
+        principal: Principal, source: InputSource, answers: CommandID?, triedFor: DryRunAnswer?, isTooOldToTell: Bool,
+        body: Result<Command, Rejection>, isAbout: PersonAsked?, isQuestion: Bool
     ) {
         self.record = record
         self.attributes = attributes
+        self.parent = parent
         key = CommandKey(app: app.id, source: SourceID(attributes.source), id: CommandID(attributes.id))
         stored = StoredKey(key)
         self.digest = digest
@@ -141,6 +144,8 @@ struct Refusal: Sendable {
     }
 
     var record: KafkaRecord
+    /// The span that it was sent in, where spans are told.
+    var parent: SpanContext?
     /// `nil` when the sender is known and may not send this: there is no dead letter then, the sender is told, and the
     /// command's id stays free for those who may use it.
     var deadLetter: Cause?
@@ -180,18 +185,26 @@ struct InboundReader<Service: CommandService> {
         } catch {
             return .refused(dead(record, error.reason.rawValue, .decode, error.detail))
         }
-        if let spans { spans.mark(&event.attributes, of: record) }
+        event.attributes.takeTrace(from: record.headers)
+        let parent = spans.flatMap { $0.mark(&event.attributes, of: record) }
         let input = inputs[event.attributes.type]
-        guard let source = sources[record.topicPartition.topic] else {
-            return command(event, input, record, now, isTooOldToTell)
+        var inbound: Inbound<Command>
+        if let source = sources[record.topicPartition.topic] {
+            guard let input, input.source == source else { return .skipped }
+            inbound = publication(event, input, record, parent, isTooOldToTell)
+        } else {
+            inbound = command(event, input, record, parent, now, isTooOldToTell)
         }
-        guard let input, input.source == source else { return .skipped }
-        return publication(event, input, record, isTooOldToTell)
+        if let parent, case .refused(var refusal) = inbound {
+            refusal.parent = parent
+            inbound = .refused(refusal)
+        }
+        return inbound
     }
 
     private func command(
-        _ event: CloudEvent<JSONView>, _ input: Input<Command>?, _ record: KafkaRecord, _ now: Timestamp,
-        _ isTooOldToTell: Bool
+        _ event: CloudEvent<JSONView>, _ input: Input<Command>?, _ record: KafkaRecord, _ parent: SpanContext?,
+        _ now: Timestamp, _ isTooOldToTell: Bool
     ) -> Inbound<Command> {
         var event = event
         do {
@@ -200,7 +213,7 @@ struct InboundReader<Service: CommandService> {
             guard let input, let type = input.command else {
                 if let input, isTried(event, by: principal, input) {
                     event.attributes.name(principal, if: false)
-                    return .accepted(accept(event, input, record, app, principal, isTooOldToTell, .commands))
+                    return .accepted(accept(event, input, record, parent, app, principal, isTooOldToTell, .commands))
                 }
                 return .refused(unknownType(event, record))
             }
@@ -212,7 +225,7 @@ struct InboundReader<Service: CommandService> {
                 return .refused(Refusal(record: record, answer: Refusal.Answer(event, error)))
             }
             event.attributes.name(principal, if: type.scope.isByHand)
-            return .accepted(accept(event, input, record, app, principal, isTooOldToTell, .commands))
+            return .accepted(accept(event, input, record, parent, app, principal, isTooOldToTell, .commands))
         } catch {
             if !error.isOfOurs { replies.directUnknown(&event.attributes) }
             let answer = Refusal.Answer(event, Rejection(.unauthenticated, error.messageForSender))  // L1
@@ -227,13 +240,14 @@ struct InboundReader<Service: CommandService> {
 
     /// An event or a reply that is subscribed to: only the deployment's own services write those.
     private func publication(
-        _ event: CloudEvent<JSONView>, _ input: Input<Command>, _ record: KafkaRecord, _ isTooOldToTell: Bool
+        _ event: CloudEvent<JSONView>, _ input: Input<Command>, _ record: KafkaRecord, _ parent: SpanContext?,
+        _ isTooOldToTell: Bool
     ) -> Inbound<Command> {
         do {
             let (app, principal) = try authenticator.authenticate(publication: record, event.attributes)
             var event = event
             event.attributes.name(principal, if: false)
-            let publication = accept(event, input, record, app, principal, isTooOldToTell, input.source)
+            let publication = accept(event, input, record, parent, app, principal, isTooOldToTell, input.source)
             if case .failure(let rejection) = publication.body {
                 return .refused(dead(record, rejection.reason.rawValue, .decode, rejection.message))
             }
@@ -266,8 +280,8 @@ struct InboundReader<Service: CommandService> {
     }
 
     private func accept(
-        _ event: CloudEvent<JSONView>, _ input: Input<Command>, _ record: KafkaRecord, _ app: AppSettings,
-        _ principal: Principal, _ isTooOldToTell: Bool, _ source: InputSource
+        _ event: CloudEvent<JSONView>, _ input: Input<Command>, _ record: KafkaRecord, _ parent: SpanContext?,
+        _ app: AppSettings, _ principal: Principal, _ isTooOldToTell: Bool, _ source: InputSource
     ) -> AcceptedCommand<Command> {
         let body = body(event, input)
         let isByHand = event.attributes.isDryRun || event.attributes.authID != nil
@@ -275,7 +289,7 @@ struct InboundReader<Service: CommandService> {
         // Of many people, whom the command names; to read it once more would cost as much as the first time.
         let list = input.isList ? PersonAsked(kind: "list", name: event.attributes.id) : nil
         return AcceptedCommand(
-            record: record, attributes: event.attributes,
+            record: record, attributes: event.attributes, parent: parent,
             digest: CommandDigest.bytes(type: event.attributes.type, data: event.data), app: app, principal: principal,
             source: source, answers: answers(event), triedFor: triedFor(event),
             isTooOldToTell: isTooOldToTell, body: body,

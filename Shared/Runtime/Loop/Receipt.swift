@@ -3,6 +3,7 @@
 import CZstd
 import Contracts
 import Glibc
+import Observability
 import Storage
 import WireJSON
 
@@ -17,6 +18,8 @@ public struct Receipt: Sendable, Hashable {
     public var reason: String?
     /// Events and commands to other services: their types and data.
     public var told: [Told] = []
+    /// The trace of a command that is not answered; a reply names its own (``traceID``).
+    var trace: String?
     /// The reply, without its signature.
     public var reply: OutboxRecord?
     /// The reply's number among the messages that the command led to; its id follows from it.
@@ -62,7 +65,11 @@ public struct Receipt: Sendable, Hashable {
             case .deadLetter: break
             }
         }
+        if reply == nil { trace = attributes.traceParent.flatMap { SpanContext(traceParent: $0)?.traceText } }
     }
+
+    /// The trace that the command was sent in: 32 hex digits.
+    public var traceID: String? { trace ?? reply.flatMap { SpanContext(headers: $0.headers)?.traceText } }
 }
 
 extension Receipt.Told {
@@ -150,6 +157,8 @@ enum ReceiptCodec {
             }
         } else {
             text.write(0)
+            // Nothing for most that have no reply either.
+            if let trace = receipt.trace { text.write(trace) }
         }
         guard let secret else { return packing.packed(text.bytes, after: [plain]) }
         let packed = packing.packed(text.bytes, after: [])
@@ -189,7 +198,10 @@ enum ReceiptCodec {
                 Receipt.Told(role: role, type: try text.required(), data: try text.bytes() ?? []))
         }
         let kind = try text.number()
-        guard kind != 0 else { return (receipt, true) }
+        guard kind != 0 else {
+            if !text.rest.isEmpty { receipt.trace = try text.required() }
+            return (receipt, true)
+        }
         guard let role = OutboxRecord.Role(rawValue: UInt8(truncatingIfNeeded: kind >> 1)) else {
             throw OutboxCodec.Corrupted()
         }

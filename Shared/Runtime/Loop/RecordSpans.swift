@@ -17,11 +17,12 @@ struct RecordSpans: Sendable {
 
     /// Puts the span in which a record is decided in the place of the one that it comes from: all that follows from the record
     /// copies it.
-    func mark(_ attributes: inout EventAttributes, of record: KafkaRecord) {
-        let parent = parent(of: record, attributes)
+    /// - Returns: the one that it comes from.
+    func mark(_ attributes: inout EventAttributes, of record: KafkaRecord) -> SpanContext? {
+        let parent = attributes.traceParent.flatMap { SpanContext(traceParent: $0) }
         let isOver = parent.map { !$0.isSampled && !tracer.sampler.samples($0.trace, after: $0) } ?? false
-        if isOver, attributes.traceParent != nil { return }
-        attributes.traceParent = span(of: record, after: parent).traceParent
+        if !isOver { attributes.traceParent = span(of: record, after: parent).traceParent }
+        return parent
     }
 
     /// The span in which a record is decided. Where nobody is told of it, the one before it: what comes next hangs on that.
@@ -36,18 +37,13 @@ struct RecordSpans: Sendable {
             trace: trace, span: isSampled ? own.span : parent?.span ?? own.span, isSampled: isSampled, of: parent)
     }
 
-    /// The span that a record was sent in: of the envelope, or, as OpenTelemetry's own clients say it, of Kafka's headers.
-    private func parent(of record: KafkaRecord, _ attributes: EventAttributes) -> SpanContext? {
-        if let text = attributes.traceParent { return SpanContext(traceParent: text) }
-        let header = record.headers.first { $0.name == "traceparent" }?.value
-        return header.flatMap { String(validating: $0, as: UTF8.self) }.flatMap { SpanContext(traceParent: $0) }
-    }
-
     /// What came of a record of a batch.
     struct Decided {
         var record: KafkaRecord
         /// With the mark.
         var attributes: EventAttributes
+        /// The span that it was sent in.
+        var parent: SpanContext?
         /// `nil` when its sender is not known.
         var app: String?
         var entry: Entry
@@ -56,8 +52,8 @@ struct RecordSpans: Sendable {
     /// Tells of a batch that was committed: a span for itself, and one for each of its records that is told of.
     /// - Parameters:
     ///   - count: of all records of the batch.
-    ///   - groups: by topic.
-    func tell(_ decided: [Decided], of count: Int, took: Duration, groups: [String: String]) {
+    ///   - group: of a topic.
+    func tell(_ decided: [Decided], of count: Int, took: Duration, group: (String) -> String?) {
         let end = DefaultTracerClock.now
         let start = DefaultTracerClock.Timestamp(
             nanosecondsSinceEpoch: end.nanosecondsSinceEpoch - UInt64(max(0, took.inNanoseconds)))
@@ -66,19 +62,16 @@ struct RecordSpans: Sendable {
                 .flatMap { $0.isSampled ? (one, $0) : nil }
         }
         guard !told.isEmpty else { return }
-        let batch = batch(told.map(\.0), of: count, groups, start)
+        let batch = batch(told.map(\.0), of: count, group, start)
         for (one, own) in told {
-            // As it was sent: the mark has taken its place.
-            let sent = (try? EnvelopeReader.open(value: one.record.value, headers: one.record.headers))?.attributes
-            let parent = sent.flatMap { self.parent(of: one.record, $0) }
-            if let parent { batch.addLink(Self.link(parent)) }
+            if let parent = one.parent { batch.addLink(Self.link(parent)) }
             var context = ServiceContext.topLevel
-            (context.span, context.nextSpan) = (parent, own)
+            (context.span, context.nextSpan) = (one.parent, own)
             let span = tracer.startSpan(
                 "\(SemanticNames.process) \(one.record.topicPartition.topic)", context: context, ofKind: .consumer,
                 at: start)
             if let inBatch = batch.context.span { span.addLink(Self.link(inBatch)) }
-            span.attributes = attributes(of: one, groups)
+            span.attributes = attributes(of: one, group)
             if one.entry.outcome == .deadLettered {
                 span.setStatus(SpanStatus(code: .error))
             }
@@ -89,7 +82,7 @@ struct RecordSpans: Sendable {
 
     /// In a trace of its own: what it decides comes from many.
     private func batch(
-        _ decided: [Decided], of count: Int, _ groups: [String: String], _ start: DefaultTracerClock.Timestamp
+        _ decided: [Decided], of count: Int, _ group: (String) -> String?, _ start: DefaultTracerClock.Timestamp
     ) -> OTLPSpan {
         let topics = Set(decided.map(\.record.topicPartition.topic))
         let topic = topics.count == 1 ? topics.first : nil
@@ -102,20 +95,20 @@ struct RecordSpans: Sendable {
         attributes[SemanticNames.batchCount] = count
         if let topic {
             attributes[SemanticNames.destination] = topic
-            attributes[SemanticNames.group] = groups[topic]
+            attributes[SemanticNames.group] = group(topic)
         }
         span.attributes = attributes
         return span
     }
 
     /// Nothing that a person could be known by: no key, no subject, and no id of a command, which its sender chooses.
-    private func attributes(of one: Decided, _ groups: [String: String]) -> SpanAttributes {
+    private func attributes(of one: Decided, _ group: (String) -> String?) -> SpanAttributes {
         let place = one.record.topicPartition
         var attributes = Self.operation
         attributes[SemanticNames.destination] = place.topic
         attributes[SemanticNames.partition] = String(place.partition)
         attributes[SemanticNames.offset] = one.record.offset
-        attributes[SemanticNames.group] = groups[place.topic]
+        attributes[SemanticNames.group] = group(place.topic)
         attributes[SemanticNames.outcome] = one.entry.outcome.rawValue
         attributes[SemanticNames.reason] = one.entry.reason
         // What a stranger says of itself may be anything.
@@ -139,6 +132,23 @@ struct RecordSpans: Sendable {
     }
 }
 
+extension SpanContext {
+    /// As OpenTelemetry's own clients of Kafka say it, and all our messages beside their envelope.
+    init?(headers: [Header]) {
+        guard let value = headers.first(where: { $0.name == HeaderName.traceParent })?.value,
+            let text = String(validating: value, as: UTF8.self)
+        else { return nil }
+        self.init(traceParent: text)
+    }
+}
+
+extension EventAttributes {
+    /// Takes over what Kafka's headers say of the trace, where the envelope says nothing.
+    mutating func takeTrace(from headers: [Header]) {
+        if traceParent == nil { traceParent = SpanContext(headers: headers)?.traceParent }
+    }
+}
+
 extension ServiceLoop {
     /// Tells the spans of a batch that was committed, but of what a replay decides again: it was told of once.
     func tell(
@@ -158,15 +168,20 @@ extension ServiceLoop {
             case .accepted(let command):
                 decided.append(
                     .init(
-                        record: command.record, attributes: command.attributes, app: command.app.id.text, entry: entry))
+                        record: command.record, attributes: command.attributes, parent: command.parent,
+                        app: command.app.id.text, entry: entry))
             case .refused(let refusal):
                 if let answer = refusal.answer {
-                    decided.append(.init(record: refusal.record, attributes: answer.attributes, entry: entry))
+                    decided.append(
+                        .init(
+                            record: refusal.record, attributes: answer.attributes, parent: refusal.parent, entry: entry)
+                    )
                 }
             case .skipped: break
             }
         }
-        let groups = Dictionary(sources.map { ($0.topic, $0.group) }, uniquingKeysWith: { first, _ in first })
-        spans.tell(decided, of: records.count, took: took, groups: groups)
+        spans.tell(decided, of: records.count, took: took) { [consumers] topic in
+            consumers?.all.first { $0.topic == topic }?.group
+        }
     }
 }

@@ -211,8 +211,9 @@ struct FactsReader {
         var fact = Fact(
             service: service, decidedAt: Timestamp(milliseconds: decision.decidedAt), topic: place?.topic ?? "",
             partition: place?.partition ?? -1, offset: decision.offset, type: receipt.type,
-            source: SourceID(receipt.source), commandId: CommandID(receipt.id), outcome: decision.verdict.rawValue,
-            reason: receipt.reason, events: told(.event), commands: told(.command))
+            source: SourceID(receipt.source), commandId: CommandID(receipt.id),
+            traceId: receipt.traceID, outcome: decision.verdict.rawValue, reason: receipt.reason,
+            events: told(.event), commands: told(.command))
         if receipt.reply?.role == .confidentialReply {
             fact.hasSecret = true
         } else if let value = receipt.reply?.value, value.count <= Self.mostOfOne,
