@@ -8,6 +8,7 @@ import os
 import re
 import statistics
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -209,6 +210,19 @@ def test_an_ordinary_change_of_an_email_is_no_warning(browser: Browser, address:
         look(page, "emma")
         expect(page.locator(".findings .calm")).to_contain_text("the app said email emma@home.example")
         expect(page.locator(".findings .warn")).to_have_count(0)
+
+
+@pytest.mark.parametrize("key", [SUPPORT, MASKED])
+def test_the_page_of_a_command_names_its_trace(browser: Browser, address: str, api: str, key: str) -> None:
+    with opened(browser, address, key) as page:
+        trace = uuid.uuid4().hex
+        body = {"environment": "development", "known_identities": {"device_application_stamp": f"stamp-{trace}"}}
+        headers = {"x-mp-key": "demo-sdk", "Content-Type": "application/json", "traceparent": f"00-{trace}-00f067aa0ba902b7-01"}
+        with urlopen(Request(f"{api}/v1/identify", json.dumps(body).encode(), headers)) as answer:
+            id = answer.headers["X-Request-Id"]
+        page.goto(f"{address}#/command/{id}")
+        expect(page.get_by_role("heading", name="identify, decided by sync")).to_be_visible()
+        expect(page.locator("dt", has_text="trace").locator("+ dd")).to_have_text(trace)
 
 
 # Whoever may, erases; whoever is masked, sees less
