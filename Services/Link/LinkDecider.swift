@@ -140,10 +140,9 @@ extension LinkDecider {
 
     /// L46. Counted, because it is also what a wrong clock looks like.
     private func tooLate(_ request: LinkRequest, by age: Int64) -> Decision {
-        let words = age < 120_000 ? "\(age / 1000) s" : "\(age / 60_000) min"
         let rejection = Rejection(
             .noLinkingInProgress,
-            "The request is \(words) older than the turn of whoever is on the install now. If it is not, the clock of its "
+            "The request is \(Duration.milliseconds(age).inWords) older than the turn of whoever is on the install now. If it is not, the clock of its "
                 + "producer is wrong.")
         let key: KeyID? = if case .apiKey(let key) = context.principal.kind { key } else { nil }
         return Decision(

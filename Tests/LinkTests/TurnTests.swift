@@ -44,7 +44,7 @@ import Testing
         #expect(late.changes == [.late(LateLink(app: "demo", key: "backend", age: 80_000))])
         #expect(after.installs.changed.map(\.id) == state.installs.changed.map(\.id))
         #expect(after.person(app: "demo", externalID: "carol") == nil)
-        if case .rejected(let rejection) = late.outcome { #expect(rejection.message.contains("is 80 s older")) }
+        if case .rejected(let rejection) = late.outcome { #expect(rejection.message.contains("is 1 min 20 s older")) }
         let (_, timely) = decide(Fixture.request("i1", "dora"), after, "timely", at(201))
         if case .link = timely.answer {} else { Issue.record("\(timely.answer)") }
     }

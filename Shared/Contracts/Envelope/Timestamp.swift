@@ -182,6 +182,18 @@ extension Duration {
     public var inMicroseconds: Int64 { count(of: 1_000_000) }
     public var inNanoseconds: Int64 { count(of: 1_000_000_000) }
 
+    /// Seconds with one digit behind the point.
+    package var inTenths: Double { (inSeconds * 10).rounded() / 10 }
+
+    /// `0.4 s`, `12 s`, `4 min 10 s` or `2 h 5 min`.
+    package var inWords: String {
+        let seconds = components.seconds
+        if seconds < 10 { return "\(inTenths) s" }
+        if seconds < 60 { return "\(seconds) s" }
+        if seconds < 3600 { return "\(seconds / 60) min \(seconds % 60) s" }
+        return "\(seconds / 3600) h \(seconds % 3600 / 60) min"
+    }
+
     private func count(of perSecond: Int64) -> Int64 {
         let (seconds, attoseconds) = components
         return seconds * perSecond + attoseconds / (1_000_000_000_000_000_000 / perSecond)

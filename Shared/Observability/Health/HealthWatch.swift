@@ -220,17 +220,3 @@ struct HealthHistory {
 
     private static func commands(_ count: Int64) -> String { count == 1 ? "1 command" : "\(count) commands" }
 }
-
-extension Duration {
-    /// `0.4 s`, `12 s`, `4 min 10 s` or `2 h 5 min`.
-    package var inWords: String {
-        let seconds = components.seconds
-        if seconds < 10 { return "\(inTenths) s" }
-        if seconds < 60 { return "\(seconds) s" }
-        if seconds < 3600 { return "\(seconds / 60) min \(seconds % 60) s" }
-        return "\(seconds / 3600) h \(seconds % 3600 / 60) min"
-    }
-
-    /// Seconds with one digit behind the point.
-    fileprivate var inTenths: Double { (inSeconds * 10).rounded() / 10 }
-}
