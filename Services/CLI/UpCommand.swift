@@ -135,8 +135,8 @@ struct UpCommand: ParsableCommand {
             tell("gateway", gateway, ["address": .string(gateway)])
         }
         if let admin = children.last?.address(Self.adminReport) {
-            let mode = demo ? "demo" : ProcessInfo.processInfo.environment["CONSOLE"] ?? ""
-            let hasConsole = !["", "no"].contains(mode)
+            let mode = try? ConsoleMode(EnvironmentSettings(ProcessInfo.processInfo.environment))
+            let hasConsole = demo || mode != .no
             let address = hasConsole ? "\(admin)/console" : admin
             let hint = demo ? "  sign in with demo-support.demo-secret-demo-support" : ""
             tell(hasConsole ? "console" : "admin", address + hint, ["address": .string(address)])

@@ -12,7 +12,7 @@ public struct GatewayConfiguration: Sendable {
     /// Where the admin port is; `nil`: there is none.
     public var admin: Place?
     /// What the admin port shows to browsers.
-    var console = ConsoleFiles.Mode.no
+    var console = ConsoleMode.no
     /// How long a request waits for its reply.
     public var replyTimeout: Duration
     /// Requests that may wait for a reply at once.
@@ -61,7 +61,7 @@ public struct GatewayConfiguration: Sendable {
                 host: settings.text("GATEWAY_ADMIN_HOST") ?? "127.0.0.1", port: try settings.integer(.adminPort),
                 variable: "GATEWAY_ADMIN_PORT")
         }
-        console = try settings.choice("CONSOLE", default: .no)
+        console = try ConsoleMode(settings)
         if console != .no, admin == nil {
             throw ConfigurationProblem(
                 "CONSOLE", "is \(console.rawValue), but GATEWAY_ADMIN_PORT names no port where it could be shown")

@@ -26,7 +26,7 @@ import Testing
     }
 
     @Test func onlyADemoNamesKeys() throws {
-        func page(_ mode: ConsoleFiles.Mode) throws -> String {
+        func page(_ mode: ConsoleMode) throws -> String {
             String(decoding: try #require(ConsoleFiles(mode)?.response("")).body, as: UTF8.self)
         }
         #expect(try page(.yes).contains(#"data-mode="plain""#))

@@ -2,17 +2,11 @@
 
 import Contracts
 import HTTPTypes
+import Runtime
 
 /// The console's pages: the files of `Services/Gateway/Console`, which scripts/generate has compiled in, each under a name that
 /// changes with its content (docs/console.md). A gateway without a console has none.
 struct ConsoleFiles: Sendable {
-    /// Whether there is a console.
-    enum Mode: String, Sendable, CaseIterable {
-        case no, yes
-        /// Of `identitybus up --demo`: the first page leads through its cases, and the public keys are named.
-        case demo
-    }
-
     struct File: Sendable {
         /// Behind `/console/`; empty for the page itself.
         let name: String
@@ -23,7 +17,7 @@ struct ConsoleFiles: Sendable {
     private let files: [String: File]
 
     /// - Returns: `nil` for no console.
-    init?(_ mode: Mode) {
+    init?(_ mode: ConsoleMode) {
         guard mode != .no else { return nil }
         files = Dictionary(
             Self.compiled.map { file -> (String, File) in

@@ -232,6 +232,8 @@ extension Setting {
     public static let gatewayPort = Setting(
         "GATEWAY_PORT", 0...65_535, 0, "any; the log says which", by: [.gateway],
         "where the API is served")
+    static let console = Setting(
+        "CONSOLE", ConsoleMode.no, by: [.gateway], "whether the admin port shows the console")
     public static let adminPort = Setting(
         "GATEWAY_ADMIN_PORT", 0...65_535, nil, "no such port", by: [.gateway],
         "where support's calls are served; 0: any, the log says which")
@@ -263,8 +265,7 @@ extension Setting {
         Setting(
             "GATEWAY_ADMIN_HOST", .text("address"), "127.0.0.1", by: [.gateway], "where support's calls are served"),
         adminPort,
-        Setting(
-            "CONSOLE", .choice(["no", "yes", "demo"]), "no", by: [.gateway], "whether the admin port shows the console"),
+        console,
         replyTimeout, maxInFlight, maxConnections, maxConnectionsPerAddress, maxBodyBytes, clientTimeout,
         drainDelay,
         Setting(

@@ -28,7 +28,8 @@ public struct TopicPlan: Sendable {
         retention = .seconds(3600) * (try settings.integer(.journalRetention))
         deadLetterRetention = .seconds(3600) * (try settings.integer(.deadLetterRetention))
         create = try settings.choice("TOPIC_CREATE", default: .missing)
-        hasConsole = !["no", nil].contains(settings.text("CONSOLE")?.lowercased())
+        // What is wrong with the setting, the gateway says.
+        hasConsole = (try? ConsoleMode(settings)) != .no
     }
 
     private static func prefix(_ settings: EnvironmentSettings) throws(ConfigurationProblem) -> String {
