@@ -19,6 +19,8 @@ from identitybus_testkit.waiting import Deadline, until
 
 # The embedded broker takes a round of some seconds for each member that was killed.
 TAKE_OVER = 12.0 if os.environ.get("KAFKA_BOOTSTRAP_SERVERS") else 40.0
+real = pytest.mark.skipif(
+    not os.environ.get("KAFKA_BOOTSTRAP_SERVERS"), reason="the embedded broker takes sessions to put a group together")
 
 
 @pytest.mark.slow
@@ -208,3 +210,45 @@ def test_replicas_are_replaced_one_by_one_under_load(make_deployment: Callable[.
     traffic.finish()
     platform.stop()
     traffic.check(platform)
+
+
+@pytest.mark.slow
+@real
+@pytest.mark.parametrize("seed", range(3))
+def test_a_replica_that_says_it_is_ready_has_its_share(make_deployment: Callable[..., Deployment], seed: int) -> None:
+    """Whoever restarts one replica after the other stops the next one then: it may be the only one that decides."""
+    deployment = make_deployment("postgresql")
+    usual, chance = deployment.broker.usual_settings(), random.Random(seed)
+    deployment.service(**usual).start().wait_ready()
+    for _ in range(2):
+        time.sleep(chance.uniform(0, 2))
+        newcomer = deployment.service(**usual).start().wait_ready()
+        assert newcomer.owned().get(deployment.bus.commands), newcomer.tail()
+
+
+@pytest.mark.slow
+@real
+@pytest.mark.parametrize("after", [0.0, 0.3, 0.6, 0.9, 1.2, 1.6, 2.0])
+def test_a_replica_that_is_stopped_within_a_rebalance_leaves_its_group(
+    make_deployment: Callable[..., Deployment], after: float
+) -> None:
+    """Its partitions have an owner long before its session would have ended (6 s)."""
+    deployment = make_deployment("postgresql")
+    bus, usual = deployment.bus, deployment.broker.usual_settings()
+    first, second = (deployment.service(**usual).start() for _ in range(2))
+    partitions = set(deployment.broker.partitions(bus.commands))
+    until(lambda: first.owned().get(bus.commands) and second.owned().get(bus.commands), 30, deployment.tails)
+    third = deployment.service(**usual).start()
+    until(lambda: third.lines('"service.start"'), 30, third.tail)
+    time.sleep(after)
+    assert second.stop() == 0
+    stopped = time.monotonic()
+
+    def owned() -> bool:
+        shares = [replica.owned().get(bus.commands, set()) for replica in (first, third)]
+        return shares[0] | shares[1] == partitions
+
+    until(owned, 20, deployment.tails, 0.05)
+    took = time.monotonic() - stopped
+    print(f"{after} s: {took:.1f} s")
+    assert took < 4.5, (took, second.tail())

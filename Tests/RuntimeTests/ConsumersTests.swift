@@ -14,6 +14,10 @@ import Testing
         var assignment: Set<TopicPartition> { [] }
         var isJoined: Bool { true }
         var unreadable: [String: KafkaError] = [:]
+        var hasSettled = true
+        /// How often it is asked to leave until it has left.
+        var leaves = 0
+        var isClosed = false
 
         init(_ topic: String, _ left: Int) { (self.topic, self.left) = (topic, left) }
 
@@ -35,7 +39,14 @@ import Testing
         func pause(_ partitions: [TopicPartition]) {}
         func resume(_ partitions: [TopicPartition]) {}
         func commit(_ offsets: [TopicPartition: Int64], wait: Bool) -> Bool { true }
-        func close(timeout: Duration) -> Bool { true }
+        func leave() -> Bool {
+            leaves -= 1
+            return leaves <= 0
+        }
+        func close(timeout: Duration) -> Bool {
+            isClosed = true
+            return true
+        }
     }
 
     /// A backlog of commands holds up neither answers nor events, and the other way round.
@@ -63,6 +74,37 @@ import Testing
         let counts = Dictionary(grouping: records, by: \.topicPartition.topic).mapValues(\.count)
         #expect(counts == ["commands": shared, "commands.demo": own])
         #expect(consumers.all.map(\.group) == ["commands", "commands.demo"])
+    }
+
+    @Test func aGroupThatHasNotGivenItsShareIsNamed() throws {
+        let (settled, waiting) = (Member("commands", 0), Member("replies", 0))
+        let consumers = Consumers(
+            [Consumers.Source(topic: "commands", group: "g"), Consumers.Source(topic: "replies", group: "g.replies")],
+            make: { $0.topic == "commands" ? settled : waiting }, wait: { _ in })
+        try consumers.join()
+        #expect(consumers.unsettled == nil)
+        waiting.hasSettled = false
+        #expect(consumers.unsettled == "waits for its share of the group g.replies")
+        #expect(consumers.problem == nil, "it is a member all the same")
+    }
+
+    /// A group that is in a rebalance lets nobody go before that is over. All are asked meanwhile, and none is waited for
+    /// longer than some seconds.
+    @Test(arguments: [(1, 0), (5, 4), (Int.max, 200)])
+    func whoLeavesWaitsUntilTheGroupsLetItGo(leaves: Int, waits: Int) throws {
+        let (first, second) = (Member("commands", 0), Member("replies", 0))
+        (first.leaves, second.leaves) = (1, leaves)
+        var (time, waited) = (ContinuousClock.now, 0)
+        let consumers = Consumers(
+            [Consumers.Source(topic: "commands", group: "g"), Consumers.Source(topic: "replies", group: "g.replies")],
+            make: { $0.topic == "commands" ? first : second },
+            wait: {
+                time += $0
+                waited += 1
+            }, now: { time })
+        try consumers.join()
+        #expect(consumers.leave(timeout: .seconds(1), turned: {}))
+        #expect(waited == waits && first.leaves == 0 && first.isClosed && second.isClosed)
     }
 
     @Test func whatTheGroupsGaveAndCannotBeReadIsNamed() throws {

@@ -3,6 +3,7 @@
 import CLibrdkafka
 import Contracts
 import Glibc
+import Synchronization
 import WireJSON
 
 /// The password of a client, where a file holds it: a secret that is mounted changes while the client runs.
@@ -40,6 +41,18 @@ struct PasswordFile {
             return .password(try TextFile.secret(path).withoutFinalNewlines)
         } catch {
             return .problem("\(error)")
+        }
+    }
+
+    /// The version of each file that was told of last: all clients of a process look at the same ones.
+    private static let told = Mutex<[String: FileVersion?]>([:])
+
+    /// Whether nobody in this process has told of the change that was found last. True once for each.
+    func isNews() -> Bool {
+        Self.told.withLock { told in
+            if let last = told[path], last == version { return false }
+            told[path] = .some(version)
+            return true
         }
     }
 

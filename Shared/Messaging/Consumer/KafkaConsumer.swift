@@ -11,6 +11,7 @@ public protocol RecordConsumer: AnyObject {
     var assignment: Set<TopicPartition> { get }
     var isJoined: Bool { get }
     var hasJoined: Bool { get }
+    var hasSettled: Bool { get }
     var problem: String? { get }
     var isRefused: Bool { get }
     var unreadable: [String: KafkaError] { get }
@@ -26,12 +27,15 @@ public protocol RecordConsumer: AnyObject {
     func resume(_ partitions: [TopicPartition]) throws(KafkaError)
     @discardableResult
     func commit(_ offsets: [TopicPartition: Int64], wait: Bool) -> Bool
+    func leave() -> Bool
     @discardableResult
     func close(timeout: Duration) -> Bool
 }
 
 extension RecordConsumer {
     public var hasJoined: Bool { isJoined }
+    public var hasSettled: Bool { isJoined }
+    public func leave() -> Bool { true }
     public var problem: String? { nil }
     public var isRefused: Bool { false }
     public var rebalance: Rebalance? { nil }
@@ -62,6 +66,9 @@ public final class KafkaConsumer: RecordConsumer {
     /// Set when closing is over. While it goes on the handler may still commit.
     private(set) var isClosed = false
     private var isClosing = false
+    /// Set when it has asked to leave its group.
+    var isLeaving = false
+    private let sessionTimeout: Duration
 
     /// Creates the consumer and subscribes. Joining the group goes on in the background and shows as a call of
     /// `handler` inside a later `poll`. Topics that do not exist are not created; they are picked up when they appear.
@@ -95,6 +102,7 @@ public final class KafkaConsumer: RecordConsumer {
         callbacks.rebalance = { [weak rebalancer] code, list in rebalancer?.handle(code, list) }
         rd_kafka_poll_set_consumer(handle.pointer)
         wakeUp.watch(giving: rd_kafka_queue_get_consumer(handle.pointer))
+        sessionTimeout = configuration.sessionTimeout
         guard let list = PartitionList(topics: topics) else { throw KafkaError(code: KafkaError.Code.fatal) }
         let code = rd_kafka_subscribe(handle.pointer, list.pointer)
         guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { throw KafkaError(code) }
@@ -121,6 +129,14 @@ public final class KafkaConsumer: RecordConsumer {
 
     /// Whether the group has ever given us an assignment.
     public var hasJoined: Bool { rebalancer.hasBeenAssigned }
+
+    /// Whether the group has given us what we are to have. Who joins a group in which others have everything gets nothing
+    /// at first: they give up a part, and it comes with the next assignment. Nothing is our share when it has been that for
+    /// a session.
+    public var hasSettled: Bool {
+        guard isJoined, let since = rebalancer.assignedSince else { return false }
+        return rebalancer.hasHadPartitions || since.duration(to: .now) >= sessionTimeout
+    }
 
     /// The newest error that `poll` kept to itself and that is still in force (an unknown topic, a missing permission,
     /// a broker that is away), as of the last `poll`.

@@ -38,8 +38,12 @@ final class Rebalancer {
     /// Whether the handler is being called right now.
     private(set) var isActive = false
 
-    /// Whether the group has ever given us an assignment, be it an empty one.
-    private(set) var hasBeenAssigned = false
+    /// When the group first gave us an assignment, be it an empty one.
+    private(set) var assignedSince: ContinuousClock.Instant?
+    var hasBeenAssigned: Bool { assignedSince != nil }
+
+    /// Whether there was ever something in one.
+    private(set) var hasHadPartitions = false
 
     private let client: OpaquePointer
     private let queues: PartitionQueues
@@ -110,8 +114,9 @@ final class Rebalancer {
     }
 
     private func assign(_ list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>) {
-        hasBeenAssigned = true
         let partitions = list.partitions
+        if assignedSince == nil { assignedSince = .now }
+        if !partitions.isEmpty { hasHadPartitions = true }
         let starts = partitions.isEmpty ? [:] : handler?.partitionsAssigned(partitions) ?? [:]
         for (index, partition) in partitions.enumerated() {
             list.elements[index].offset = starts[partition] ?? Int64(RD_KAFKA_OFFSET_INVALID)

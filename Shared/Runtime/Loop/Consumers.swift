@@ -61,12 +61,24 @@ package final class Consumers {
         try join()
     }
 
+    /// How long a rebalance is waited for in which a group would not let this replica go: those who are there answer
+    /// within two heartbeats.
+    private static var leavingTime: Duration { .seconds(4) }
+
     /// Leaves the groups, one after the other. What is owned is told as revoked, inside.
     /// - Parameters:
     ///   - timeout: of each.
     ///   - turned: is told before the first and after each.
     func leave(timeout: Duration, turned: () -> Void) -> Bool {
         turned()
+        let deadline = now() + Self.leavingTime
+        var staying = Array(consumers.values)
+        while true {
+            staying.removeAll { $0.leave() }
+            if staying.isEmpty || now() >= deadline { break }
+            turned()
+            wait(.milliseconds(20))
+        }
         let isClosed = consumers.values.map { consumer in
             defer { turned() }
             return consumer.close(timeout: timeout)
@@ -176,6 +188,11 @@ package final class Consumers {
             }
         }
         return nil
+    }
+
+    /// The group that may be about to give this replica its share; `nil` for none.
+    var unsettled: String? {
+        all.first { consumers[$0.topic]?.hasSettled == false }.map { "waits for its share of the group \($0.group)" }
     }
 
     /// Whether a group does not take this replica for want of a right.

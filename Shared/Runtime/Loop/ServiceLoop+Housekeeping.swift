@@ -17,8 +17,7 @@ extension ServiceLoop {
         guard housekeeping.round.ticks(now) else { return }
         metrics.outbox(publisher.pending)
         health.publishing(publisher.problem)
-        let hanging = consumers.hangingRebalance
-        health.group(hanging?.words ?? consumers.problem, hangs: hanging?.lasts, isRefused: consumers.isRefused)
+        tellGroups(consumers)
         health.unreadable(consumers.unreadable)
         health.lag.tell(partitions.places(of: consumers))
         saveProgress()
@@ -48,6 +47,19 @@ extension ServiceLoop {
             sweep()
             if publisher.hasWritten(to: topics.gatewayReplies) { watch.answers(to: topics.gatewayReplies) }
         }
+    }
+
+    /// At the start nobody is to rely on this replica before it has its share: whoever restarts one after the other stops
+    /// the next one then.
+    private func tellGroups(_ consumers: Consumers) {
+        let (hanging, problem) = (consumers.hangingRebalance, consumers.problem)
+        var unsettled: String?
+        if !housekeeping.isSettled {
+            unsettled = consumers.unsettled
+            housekeeping.isSettled = problem == nil && unsettled == nil
+        }
+        health.group(
+            hanging?.words ?? problem ?? unsettled, hangs: hanging?.lasts, isRefused: consumers.isRefused)
     }
 
     private func lookAtCluster() {

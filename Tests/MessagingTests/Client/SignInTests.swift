@@ -92,6 +92,21 @@ import Testing
         #expect(file.look(now: start + .seconds(5)) == .password("three"))
     }
 
+    /// Each client of a process looks at the file; one of them says what it found.
+    @Test func aChangeIsSaidOnceByAProcess() throws {
+        let secret = try Secret("one")
+        var files = (0..<3).map { _ in PasswordFile(path: secret.path, username: "link") }
+        let start = ContinuousClock.now
+        for second in 1...2 {
+            try secret.write("\(second)")
+            let news = files.indices.map { place in
+                #expect(files[place].look(now: start + .seconds(second)) == .password("\(second)"))
+                return files[place].isNews()
+            }
+            #expect(news == [true, false, false])
+        }
+    }
+
     // MARK: Tokens
 
     private static func jwt(_ claims: String) -> String {

@@ -25,6 +25,8 @@ struct Housekeeping {
     var untoldSaid: Ticker
     /// `nil` where replicas share the store, and so the topics.
     var soleReader: SoleReader?
+    /// Whether each group has given what this replica is to have, since its start.
+    var isSettled = false
 
     init(_ configuration: ServiceConfiguration, now: ContinuousClock.Instant) {
         round = Ticker(every: .seconds(1), from: now)
