@@ -36,8 +36,10 @@ class Listener(Broker):
 
 
 class Kafka:
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, has_rights: bool = False) -> None:
+        """`has_rights`: who has signed in may do nothing but what an ACL says; who comes by the open door, everything."""
         directory.mkdir(parents=True)
+        self._has_rights = has_rights
         self._directory = directory
         self._ports = {name: free_port() for name in ("OPEN", "SCRAM", "TOKEN", "CONTROLLER")}
         self._process: subprocess.Popen[bytes] | None = None
@@ -71,7 +73,10 @@ class Kafka:
     def _settings(self) -> dict[str, object]:
         listeners = ",".join(f"{name}://127.0.0.1:{port}" for name, port in self._ports.items())
         reauthenticated = int(SIGNED_IN_FOR * 1000)
-        return {
+        rights = {
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": "User:ANONYMOUS"} if self._has_rights else {}
+        return rights | {
             "process.roles": "broker,controller", "node.id": 1, "log.dirs": self._directory / "data",
             "controller.quorum.voters": f"1@127.0.0.1:{self._ports['CONTROLLER']}", "controller.listener.names": "CONTROLLER",
             "listeners": listeners, "advertised.listeners": listeners.rpartition(",")[0], "inter.broker.listener.name": "OPEN",
@@ -98,6 +103,9 @@ class Kafka:
             return False
 
     # Who may come in
+
+    def open(self) -> Broker:
+        return Broker(self.servers)
 
     def scram(self, user: str, password: Path) -> Listener:
         return Listener(self, self._ports["SCRAM"], {
