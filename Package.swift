@@ -111,6 +111,7 @@ let package = Package(
     targets: [
         system("CLibrdkafka", pkgConfig: "rdkafka", apt: "librdkafka-dev"),
         system("CLibpq", pkgConfig: "libpq", apt: "libpq-dev"),
+        .systemLibrary(name: "CLibssl", path: "Shared/CLibssl"),
         .systemLibrary(name: "CMalloc", path: "Shared/CMalloc"),
         system("CZlib", pkgConfig: "zlib", apt: "zlib1g-dev"),
         system("CZstd", pkgConfig: "libzstd", apt: "libzstd-dev"),
@@ -127,7 +128,9 @@ let package = Package(
             swiftSettings: strict, plugins: [.plugin(name: "RecordBuild")]),
         .plugin(name: "RecordBuild", capability: .buildTool(), path: "Plugins/RecordBuild"),
         .target(name: "CBuild", path: "Shared/CBuild"),
-        shared("Observability", ["CBuild", "Contracts", hummingbird, logging, metrics, serviceLifecycle, tracing]),
+        shared(
+            "Observability",
+            ["CBuild", "CLibssl", "Contracts", hummingbird, logging, metrics, serviceLifecycle, tracing]),
         shared("Apps", ["Contracts", "WireJSON", crypto, logging, yams]),
         // Facts in words, for the command line and the console.
         shared("Explanation", ["Contracts", "WireJSON"]),

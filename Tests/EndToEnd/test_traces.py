@@ -7,6 +7,7 @@ import re
 import time
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from identitybus_testkit import commands as c
 from identitybus_testkit.collector import Span, SpanCollector
 from identitybus_testkit.commands import PHONE, fresh
+from identitybus_testkit.fakes import Authority
 from identitybus_testkit.gateway import SERVICES, Gateway, GatewayDeployment
 from identitybus_testkit.http import Client
 from identitybus_testkit.service import Service
@@ -280,4 +282,62 @@ def test_the_end_sends_what_waits(gateway_deployment: GatewayDeployment, service
         in_time = Deadline(20)
         assert gateway.stop() == 0 and in_time.left
         assert {span.kind for span in collector.of(trace)} == ({"SERVER", "PRODUCER"} if is_there else set())
+        collector.close()
+
+
+@pytest.fixture(scope="module")
+def authorities(directory: Path) -> tuple[Authority, Authority]:
+    """One that vouches for collectors, and another one."""
+    return tuple(Authority(directory / f"authority-{uuid.uuid4().hex[:8]}") for _ in range(2))
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_a_collector_with_a_certificate_of_its_own_authority(
+    host: str, gateway_deployment: GatewayDeployment, services: dict[str, Service],
+    authorities: tuple[Authority, Authority], tmp_path: Path
+) -> None:
+    """Nothing is sent to one that this authority does not vouch for. Its file may change while the process runs."""
+    authority, other = authorities
+    collector = SpanCollector(authority.issue(host), host)
+    file = tmp_path / "authorities.pem"
+    file.write_bytes(other.certificate.read_bytes())
+    gateway = gateway_deployment.gateway(**collector.environment, OTEL_EXPORTER_OTLP_CERTIFICATE=str(file))
+    gateway.start().wait_ready()
+    try:
+        trace, _, header = parent()
+        create(gateway.client, fresh("install"), traceparent=header)
+        until(lambda: gateway.lines('"traces.refused"'), 30, gateway.tail)
+        [said] = [json.loads(line)["fields"] for line in gateway.lines('"traces.refused"')]
+        assert said["receiver"] == f"{host}:{collector.port}"
+        assert said["error"].startswith("its certificate is not trusted: "), said
+        assert not collector.bodies
+        file.write_bytes(authority.certificate.read_bytes())
+        # What waited comes too.
+        collector.wait(trace, f"{GATEWAY} POST /sdk/v1/users")
+        until(lambda: gateway.lines('"traces.accepted"'), 30, gateway.tail)
+    finally:
+        gateway.stop()
+        collector.close()
+
+
+@pytest.mark.parametrize(("name", "words"), [
+    ("elsewhere.example", "its certificate is not trusted: hostname mismatch"), (None, "TLS failed: ")])
+def test_a_collector_that_is_somebody_else(
+    name: str | None, words: str, gateway_deployment: GatewayDeployment, authorities: tuple[Authority, Authority]
+) -> None:
+    """A certificate for another name, and no TLS at all."""
+    authority, _ = authorities
+    collector = SpanCollector(authority.issue(name) if name else None, "localhost")
+    endpoint = f"https://localhost:{collector.port}"
+    gateway = gateway_deployment.gateway(**collector.environment | {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_EXPORTER_OTLP_CERTIFICATE": str(authority.certificate)})
+    gateway.start().wait_ready()
+    try:
+        gateway.client.send("GET", "/nowhere")
+        until(lambda: gateway.lines('"traces.refused"'), 30, gateway.tail)
+        [said] = [json.loads(line)["fields"] for line in gateway.lines('"traces.refused"')]
+        assert said["error"].startswith(words), said
+        assert not collector.bodies
+    finally:
+        gateway.stop()
         collector.close()

@@ -11,14 +11,17 @@ import Testing
         ("http://collector/otel", true, "collector", 80, "/otel/v1/traces"),
         ("http://[::1]:4318/v1/traces", false, "::1", 4318, "/v1/traces"),
         ("http://127.0.0.1:4318", false, "127.0.0.1", 4318, "/"),
+        ("https://collector", true, "collector", 443, "/v1/traces"),
+        ("HTTPS://collector:4318", false, "collector", 4318, "/"),
     ]) func addresses(_ url: String, _ isBase: Bool, _ host: String, _ port: Int, _ path: String) throws {
         let receiver = try OTLPReceiver(url, isBase: isBase)
         #expect(receiver.host == host && receiver.port == port && receiver.path == path)
+        #expect(receiver.isSecure == url.lowercased().hasPrefix("https"))
     }
 
     /// What may be a secret is not said again.
     @Test(arguments: [
-        "", "collector:4318", "https://hush-hush:4318", "grpc://hush-hush", "http://", "http://me:hush-hush@collector",
+        "", "collector:4318", "httpss://hush-hush:4318", "grpc://hush-hush", "http://", "http://me:hush-hush@collector",
         "http://hush@collector", "http://collector/?token=hush-hush", "http://collector/#hush", "hush hush",
     ]) func noAddress(_ url: String) {
         #expect {

@@ -68,9 +68,24 @@ import Testing
         #expect(try read(environment)?.receiver.fields.map(\.value) == ["hush"])
     }
 
+    @Test func aFileWithoutCertificatesStopsTheStart() throws {
+        let file = FileManager.default.temporaryDirectory.appending(path: "authorities-\(UUID().uuidString)")
+        try Data("hush\n".utf8).write(to: file)
+        defer { try? FileManager.default.removeItem(at: file) }
+        for variable in ["OTEL_EXPORTER_OTLP_CERTIFICATE", "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE"] {
+            for path in [file.path, "/no/such/hush"] {
+                #expect {
+                    _ = try read([variable: path, "OTEL_EXPORTER_OTLP_ENDPOINT": "https://collector:4318"])
+                } throws: {
+                    "\($0)" == "\(variable): names no file with certificates (PEM)"
+                }
+            }
+        }
+    }
+
     /// Also where nobody is told of spans.
     @Test(arguments: [
-        ("OTEL_EXPORTER_OTLP_ENDPOINT", "https://hush"), ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "hush"),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "grpc://hush"), ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "hush"),
         ("OTEL_EXPORTER_OTLP_HEADERS", "hush"), ("OTEL_RESOURCE_ATTRIBUTES", "hush"),
         ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"), ("OTEL_TRACES_EXPORTER", "zipkin"), ("OTEL_SDK_DISABLED", "perhaps"),
         ("OTEL_TRACES_SAMPLER", "jaeger_remote"), ("OTEL_TRACES_SAMPLER_ARG", "1.5"),

@@ -3,8 +3,7 @@
 import Contracts
 import Foundation
 
-/// Where spans go: a collector that speaks OTLP over HTTP, without TLS, as one beside the process or in its cluster does.
-/// Services have no TLS but that of librdkafka and libpq; a collector that is far away is reached through one that is near.
+/// Where spans go: a collector that speaks OTLP over HTTP, with TLS or without.
 package struct OTLPReceiver: Sendable {
     package struct Field: Sendable {
         var name: String
@@ -26,6 +25,9 @@ package struct OTLPReceiver: Sendable {
     let host: String
     let port: Int
     let path: String
+    let isSecure: Bool
+    /// A PEM file of the authorities that may vouch for it, read with every request: it may change. `nil` for the system's.
+    package var authorities: String?
     /// Sent with each request; may be secrets.
     package var fields: [Field] = []
 
@@ -37,21 +39,27 @@ package struct OTLPReceiver: Sendable {
         guard let parts = URLComponents(string: url), let host = parts.host, !host.isEmpty, parts.query == nil,
             parts.fragment == nil
         else { throw Problem(words: "is not an address such as http://127.0.0.1:4318") }
-        guard parts.scheme == "http" else {
-            throw Problem(
-                words: "does not begin with http://: name a collector that is near, which may speak TLS further on")
+        guard let scheme = parts.scheme?.lowercased(), ["http", "https"].contains(scheme) else {
+            throw Problem(words: "does not begin with http:// or https://")
         }
         guard parts.user == nil, parts.password == nil else {
             throw Problem(words: "has a user in it: say who asks with OTEL_EXPORTER_OTLP_HEADERS")
         }
         self.host = host.trimmingCharacters(in: ["[", "]"])
-        port = parts.port ?? 80
+        isSecure = scheme == "https"
+        port = parts.port ?? (isSecure ? 443 : 80)
         let path = parts.percentEncodedPath
         if isBase {
             self.path = (path.hasSuffix("/") ? String(path.dropLast()) : path) + "/v1/traces"
         } else {
             self.path = path.isEmpty ? "/" : path
         }
+    }
+
+    /// A PEM file of those that may vouch for the collector, which holds some.
+    package static func authorities(_ path: String) throws(Problem) -> String {
+        guard TLSStream.canTrust(path) else { throw Problem(words: "names no file with certificates (PEM)") }
+        return path
     }
 
     /// Reads `name=value,name=value`, with `%` for what may not stand in values.
@@ -105,21 +113,26 @@ package struct OTLPReceiver: Sendable {
         head += "Content-Length: \(body.count)\r\nUser-Agent: identitybus/\(Release.version)\r\nConnection: close\r\n"
         for field in fields { head += "\(field.name): \(field.value)\r\n" }
         do throws(ClientSocket.Failure) {
-            let socket = try ClientSocket(to: host, port, within: limit)
-            try socket.write(Array("\(head)\r\n".utf8) + body)
-            return try Self.answer(on: socket)
+            let stream = try connect(within: limit)
+            try stream.write(Array("\(head)\r\n".utf8) + body)
+            return try Self.answer(on: stream)
         } catch {
             return .silence(error.words)
         }
     }
 
+    private func connect(within limit: Duration) throws(ClientSocket.Failure) -> any ByteStream {
+        let socket = try ClientSocket(to: host, port, within: limit)
+        return isSecure ? try TLSStream(over: socket, host: host, authorities: authorities) : socket
+    }
+
     /// The status. The rest is read too, where it is short: who closes before has reset the connection for the server.
-    private static func answer(on socket: ClientSocket) throws(ClientSocket.Failure) -> Answer {
+    private static func answer(on stream: any ByteStream) throws(ClientSocket.Failure) -> Answer {
         var answer: [UInt8] = []
         while answer.count < 1 << 16, !isWhole(answer) {
             let piece: [UInt8]
             do throws(ClientSocket.Failure) {
-                piece = try socket.read()
+                piece = try stream.read()
             } catch {
                 if status(answer) != nil { break }
                 throw error

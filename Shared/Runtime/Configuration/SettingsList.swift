@@ -167,11 +167,13 @@ extension Setting {
     // MARK: Traces
 
     static let tracesEndpoint = Setting(
-        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", .text("http://host:port/path"), by: everybody,
+        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", .text("http(s)://host:port/path"), by: everybody,
         "the same, with the path for spans")
     static let tracesHeaders = Setting(
         "OTEL_EXPORTER_OTLP_HEADERS", .text("name=value,name=value"), by: everybody, isSecret: true,
         "headers of the requests to the collector")
+    static let tracesCertificate = Setting(
+        "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", .text("PEM file"), by: everybody, "the same, for spans alone")
     static let samplerArgument = Setting(
         "OTEL_TRACES_SAMPLER_ARG", .text("a number from 0 to 1"), "1", by: everybody,
         "which part of the traces is told of, of the samplers by ratio")
@@ -189,9 +191,13 @@ extension Setting {
 
     private static let traces = [
         Setting(
-            "OTEL_EXPORTER_OTLP_ENDPOINT", .text("http://host:port"), by: everybody,
+            "OTEL_EXPORTER_OTLP_ENDPOINT", .text("http(s)://host:port"), by: everybody,
             "the OpenTelemetry collector that spans are sent to; without it there are none"),
         tracesEndpoint, tracesHeaders,
+        Setting(
+            "OTEL_EXPORTER_OTLP_CERTIFICATE", .text("PEM file"), nil, "the system's authorities", by: everybody,
+            "the authorities that may vouch for a collector at https"),
+        tracesCertificate,
         Setting(
             "OTEL_EXPORTER_OTLP_PROTOCOL", .choice([TraceSettings.protocolName]), TraceSettings.protocolName,
             by: everybody, "how the collector is spoken to"),

@@ -51,6 +51,12 @@ extension TraceSettings {
         if receiver == nil, settings.text("OTEL_TRACES_EXPORTER") != nil {
             receiver = try? OTLPReceiver(usualEndpoint, isBase: true)
         }
+        for variable in ["OTEL_EXPORTER_OTLP_CERTIFICATE", Setting.tracesCertificate.name] {
+            let read = try read(variable, settings.text(variable)) { path throws(OTLPReceiver.Problem) in
+                try OTLPReceiver.authorities(path)
+            }
+            if let read { receiver?.authorities = read }
+        }
         let headers = Setting.tracesHeaders.name
         let fields = try read(headers, try settings.secret(headers)) { text throws(OTLPReceiver.Problem) in
             try OTLPReceiver.fields(text)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """An OpenTelemetry collector that keeps what it is told, read with OpenTelemetry's own protocol files."""
 
+import ssl
 import threading
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -36,7 +38,9 @@ def _attributes(pairs: Any) -> dict[str, Any]:
 class SpanCollector:
     """Listens until it is closed, and again on the same port when it is opened again."""
 
-    def __init__(self) -> None:
+    def __init__(self, certificate: tuple[Path, Path] | None = None, host: str = "127.0.0.1") -> None:
+        """`certificate`: with its key, for TLS."""
+        self._certificate, self._host = certificate, host
         self._lock = threading.Lock()
         self._spans: list[Span] = []
         #: What came, byte for byte.
@@ -50,7 +54,8 @@ class SpanCollector:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{self.port}", "OTEL_BSP_SCHEDULE_DELAY": "100"}
+        scheme = "https" if self._certificate else "http"
+        return {"OTEL_EXPORTER_OTLP_ENDPOINT": f"{scheme}://{self._host}:{self.port}", "OTEL_BSP_SCHEDULE_DELAY": "100"}
 
     @property
     def spans(self) -> list[Span]:
@@ -86,6 +91,11 @@ class SpanCollector:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
         self.port = self._server.server_address[1]
+        if self._certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*self._certificate)
+            # Each connection shakes hands in a thread of its own.
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
         threading.Thread(target=self._server.serve_forever, args=(0.05,), name="collector", daemon=True).start()
 
     def close(self) -> None:
