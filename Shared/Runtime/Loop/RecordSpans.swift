@@ -135,9 +135,13 @@ struct RecordSpans: Sendable {
 extension SpanContext {
     /// As OpenTelemetry's own clients of Kafka say it, and all our messages beside their envelope.
     init?(headers: [Header]) {
-        guard let value = headers.first(where: { $0.name == HeaderName.traceParent })?.value,
-            let text = String(validating: value, as: UTF8.self)
-        else { return nil }
+        var value: [UInt8]?
+        // By index: without the optimiser, an iterator takes a block of the heap for each element.
+        for index in headers.indices where headers[index].name == HeaderName.traceParent {
+            value = headers[index].value
+            break
+        }
+        guard let text = value.flatMap({ String(validating: $0, as: UTF8.self) }) else { return nil }
         self.init(traceParent: text)
     }
 }
