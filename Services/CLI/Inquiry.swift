@@ -6,6 +6,7 @@ import Contracts
 import Crypto
 import Foundation
 import Messaging
+import Observability
 import Runtime
 import Supervision
 import WireJSON
@@ -165,9 +166,10 @@ final class Inquiry {
             ?? deployment.topics.commands(question.service)
         guard topics[topic] != nil else { return nil }
         let id = CommandID(UUID().uuidString.lowercased())
-        let attributes = EventAttributes(
+        var attributes = EventAttributes(
             id: id.text, source: Topics.toolSource, type: question.type, appID: app.text,
             time: (question.time ?? .now).rfc3339)
+        attributes.traceParent = SpanContext.random(isSampled: true).traceParent
         let record = try seal.command(to: topic, of: app, about: question.subject, attributes, question.data)
         let asked = ReplyTail.Question(
             commandID: id, digest: CommandDigest.text(type: question.type, data: question.data), isDryRun: false)

@@ -194,6 +194,7 @@ struct SendCommand: ParsableCommand {
         let known = Self.known.first { $0.name == order.type }
         var attributes = EventAttributes(
             id: order.id.text, source: source, type: order.type, appID: order.app.text, time: Timestamp.now.rfc3339)
+        attributes.traceParent = SpanContext.random(isSampled: true).traceParent
         if dryRun { attributes.dryRun = "true" }
         let seal = Seal(order.keyID.text, try deployment.secret(app: order.app, keyID: order.keyID))
         let record = try seal.command(

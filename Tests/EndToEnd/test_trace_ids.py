@@ -65,10 +65,13 @@ class Running:
         return fact.get("traceId")
 
     def explain(self, *arguments: str) -> str:
+        return self.tool("explain", *arguments)
+
+    def tool(self, *arguments: str) -> str:
         environment = clean_environment() | self.deployment.environment()
         environment.pop("DATABASE_URL", None)
         run = subprocess.run(
-            [binary("identitybus"), "explain", "--app=demo", *arguments], env=environment, capture_output=True, text=True,
+            [binary("identitybus"), *arguments, "--app=demo"], env=environment, capture_output=True, text=True,
             timeout=60)
         assert run.returncode == 0, run.stderr
         return run.stdout
@@ -151,6 +154,15 @@ def test_a_saga_takes_the_trace_along(running: Running) -> None:
     found = running.traces(created["result"]["userId"], link_link_erase_user=1, user_user_forget=1)
     assert found["link link.erase-user"] == found["user user.forget"] == {erased}, found
     assert running.of(command) == erased
+
+
+def test_what_is_sent_by_hand_begins_a_trace(running: Running) -> None:
+    ids = [fresh("by-hand") for _ in range(2)]
+    for id in ids:
+        running.tool("send", "link.register-install", f"--id={id}", "--key-id=internal", "--wait=30", "--data",
+                     json.dumps({"installId": fresh("install"), "device": PHONE, "user": "none"}))
+    [first, second] = [fact["traceId"] for id in ids for fact in running.facts(id, "identitybus-cli")]
+    assert first != second and int(first, 16) and int(second, 16)
 
 
 def test_a_repeated_command_has_the_trace_of_the_first(running: Running) -> None:
