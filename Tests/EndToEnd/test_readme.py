@@ -5,6 +5,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import Iterator
 
@@ -12,6 +13,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from identitybus_testkit.broker import Broker
+from identitybus_testkit.databases import free_port
 from identitybus_testkit.places import REPOSITORY, binary, clean_environment
 from identitybus_testkit.up import Up
 from identitybus_testkit.waiting import until
@@ -41,6 +43,9 @@ class Reader:
         del self.up.environment["IDENTITYBUS_INTERNAL_KEY"]
         # On a busy machine an answer may take longer than devices wait.
         self.up.environment["GATEWAY_REPLY_TIMEOUT_MS"] = "50000"
+        # Where nobody listens until somebody tries that, too.
+        self.collector = free_port()
+        self.up.environment["OTEL_EXPORTER_OTLP_ENDPOINT"] = f"http://127.0.0.1:{self.collector}"
 
     def run(self, block: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -109,6 +114,8 @@ def shape(value: object) -> object:
 
 def test_readme_the_first_message_is_answered_as_shown(first: str, watched: Path) -> None:
     reply, shown = json.loads(first), json.loads(blocks("json", "specversion"))
+    # Whoever starts it as the README says first has nobody who is told of traces.
+    assert reply.pop("traceparent")
     assert shape(reply) == shape(shown) and reply["data"]["status"] == "succeeded"
     [line] = [text.strip() for name, text in BLOCKS if name == "" and "  OK  " in text]
     form = re.sub(r"[0-9a-f]{24}|[0-9a-f-]{36}|[\d:.]{12}Z", "…", line)
@@ -122,7 +129,7 @@ def test_readme_all_three_producers_are_answered_and_land_in_one_partition(reade
     python = reader.run(blocks("bash", "-m venv"), 600)
     if python.returncode != 0 and re.search("No matching distribution|ConnectionError|NewConnectionError", python.stderr):
         pytest.skip("pip has nowhere to install from")
-    shell = reader.run(blocks("bash", "kcat -P"))
+    shell = reader.run(blocks("bash", "id=$(cat /proc"))
     for answer in (python, shell):
         assert answer.returncode == 0, answer
         assert re.match(r"\S+Z  OK +link\.request +demo/grace ", answer.stdout), answer
@@ -137,11 +144,45 @@ def test_readme_the_http_example_gets_a_code(reader: Reader, first: str) -> None
     assert re.fullmatch("[0-9a-f]{128}", json.loads(answer.stdout)["authentication_code"])
 
 
+def test_readme_what_became_of_it_is_explained(reader: Reader, first: str) -> None:
+    answer = reader.run(blocks("bash", "explain grace"))
+    assert answer.returncode == 0 and "has external id grace" in answer.stdout, answer
+
+
+def test_readme_a_dead_letter_is_sent_again(reader: Reader, first: str) -> None:
+    answer = reader.run(blocks("bash", "dlq replay"))
+    assert answer.returncode == 0, answer
+    assert re.search(r"DEAD +link\.request +demo/grace +SIGNATURE_INVALID", answer.stdout), answer
+    assert "1 letter, 1 open." in answer.stdout and "1 replayed: 1 succeeded" in answer.stdout, answer
+    assert "1 letter, 0 open." in reader.run(".build/release/identitybus dlq list").stdout
+
+
+def test_readme_a_trace_is_printed(reader: Reader, first: str) -> None:
+    (reader.folder / "collector.py").write_text(blocks("python", "opentelemetry").replace("4318", str(reader.collector)))
+    output = reader.folder / "traces.txt"
+    with output.open("wb") as file:
+        collector = subprocess.Popen([sys.executable, "collector.py"], cwd=reader.folder, stdout=file)
+    try:
+        assert reader.run(blocks("bash", "curl")).returncode == 0
+
+        def whole() -> bool:
+            ends = [line.split(" ", 5) for line in output.read_text().splitlines()]
+            begun = {trace for _, trace, _, _, _, what in ends if what.endswith("identitybus-gateway, POST /users/auth-code")}
+            done = {trace for _, trace, _, _, _, what in ends if "identitybus-user, process" in what}
+            return bool(begun & done)
+
+        until(whole, 60, lambda: output.read_text())
+    finally:
+        collector.kill()
+        collector.wait()
+
+
 def test_readme_every_block_that_can_be_run_is_run() -> None:
     """What none of these tests takes is a picture or what somebody sees."""
     run = [text for name, text in BLOCKS if name in ("bash", "python", "console", "sh", "shell")]
     taken = [blocks(*choice) for choice in (
         ("console", "identitybus watch"), ("bash", "send link.register-install"), ("python", "cloudevents"),
-        ("bash", "-m venv"), ("bash", "kcat -P"), ("bash", "curl"))]
+        ("bash", "-m venv"), ("bash", "id=$(cat /proc"), ("bash", "curl"), ("bash", "explain grace"), ("bash", "dlq replay"),
+        ("python", "opentelemetry"))]
     assert sorted(run) == sorted(taken)
     assert {name for name, _ in BLOCKS} <= {"", "bash", "console", "python", "json", "mermaid"}
