@@ -252,3 +252,24 @@ def test_a_replica_that_is_stopped_within_a_rebalance_leaves_its_group(
     took = time.monotonic() - stopped
     print(f"{after} s: {took:.1f} s")
     assert took < 4.5, (took, second.tail())
+
+
+@pytest.mark.slow
+def test_a_replica_that_gets_nothing_is_ready_too(make_deployment: Callable[..., Deployment], tmp_path: Path) -> None:
+    """There are more replicas than partitions: one is a spare."""
+    prefix = f"{fresh('spare')}."
+    broker = Broker.for_tests(tmp_path / "broker", prefix, 1)
+    deployment = make_deployment("postgresql", on=broker, prefix=prefix)
+    try:
+        replicas = [deployment.service(TOPIC_PARTITIONS="1").start() for _ in range(2)]
+        for replica in replicas:
+            replica.wait_ready(60)
+        assert sorted(len(replica.owned().get(deployment.bus.commands, set())) for replica in replicas) == [0, 1]
+        assert deployment.bus.ask(c.register(fresh("install")))["status"] == "succeeded"
+        began = time.monotonic()
+        assert [replica.stop() for replica in replicas] == [0, 0]
+        print(f"{time.monotonic() - began:.1f} s")
+    finally:
+        for service in deployment.services:
+            service.kill()
+        broker.close()
