@@ -19,7 +19,6 @@ except ImportError:
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "asyncapi.yaml"
-RELEASED = ROOT / "docs" / "contract-released.yaml"
 
 Node = dict[str, Any]
 
@@ -108,7 +107,7 @@ KEYWORDS = {
 BESIDE_REF = {"$ref", "description"} | set(MARKS)
 MESSAGE_MARKS = {"x-scope", "x-or-scope", "x-partition-subject", "x-about", "x-conforms", "x-swift"}
 OBJECTS = {
-    "document": {"asyncapi", "info", "defaultContentType", "channels", "operations", "components", "x-scopes"},
+    "document": {"asyncapi", "info", "defaultContentType", "channels", "operations", "components", "x-scopes", "x-looked-at"},
     "info": {"title", "version", "license", "description"},
     "channel": {"address", "title", "description", "messages", "parameters", "x-topics", "x-also"},
     "operation": {"action", "channel", "messages", "reply"},

@@ -62,8 +62,8 @@ def subject_of(name: str, data: Any) -> str | None:
 def look(data: Any, path: str) -> Any:
     if path == "{identities}":
         # Of the type that stands first in the order of their names.
-        identities = data.get("identities") or {}
-        return identities[min(identities)] if identities else None
+        identities = data.get("identities")
+        return identities[min(identities)] if isinstance(identities, dict) and identities else None
     for part in path.split("."):
         name, _, index = part.partition("[")
         data = data.get(name) if isinstance(data, dict) else None
@@ -73,4 +73,6 @@ def look(data: Any, path: str) -> Any:
                 rest = path.partition("[*].")[2]
                 return next((one[rest] for one in data if isinstance(one, dict) and rest in one), None)
             data = data[int(place)] if data else None
+        elif index:
+            return None
     return data
