@@ -14,7 +14,7 @@ esac
 # What a build needs beside Swift.
 BUILD_PACKAGES=(librdkafka-dev libsqlite3-dev libpq-dev libzstd-dev pkg-config zlib1g-dev)
 # What the tests need on top of it.
-TEST_PACKAGES=(postgresql pgbouncer kcat openssl python3-venv docker-compose)
+TEST_PACKAGES=(postgresql pgbouncer kcat openssl python3-venv python3-yaml docker-compose)
 # What pages with the web SDK need (WEB_SDK).
 PAGE_PACKAGES=(nodejs node-jsdom)
 # What pages in a browser need (scripts/test --browser).

@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pages of reference, written from docs/asyncapi.yaml: one for the envelope, topics and the forms that several services
+have, and one for each service. Run by scripts/generate."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from contract import Contract, Node, below
+
+SHARED = "docs/reference.md"
+MARK = "<!-- Written by scripts/generate from asyncapi.yaml. -->"
+
+
+def pages(contract: Contract) -> dict[str, str]:
+    return Pages(contract).all()
+
+
+class Pages:
+    def __init__(self, contract: Contract) -> None:
+        self.contract = contract
+        self.services = [name.removesuffix(".commands") for name in contract.document["channels"] if name.endswith(".commands")]
+        self.homes = self.find_homes()
+
+    def path(self, home: str) -> str:
+        return f"docs/reference/{home}.md" if home else SHARED
+
+    def find_homes(self) -> dict[str, str]:
+        """The service on whose page a form stands, or '' where several have it, or none has."""
+        users: dict[str, set[str]] = {name: set() for name in self.contract.schemas}
+        for service in self.services:
+            for kind in ("commands", "events"):
+                for name in self.contract.of_channel(f"{service}.{kind}"):
+                    self.spread(self.contract.messages[name]["payload"], service, users)
+            for name in self.contract.of_channel(f"{service}.commands"):
+                if reply := self.contract.reply_of(name):
+                    self.spread(self.contract.messages[reply]["payload"], service, users)
+        return {name: next(iter(found)) if len(found) == 1 else "" for name, found in users.items()}
+
+    def spread(self, schema: Any, service: str, users: dict[str, set[str]]) -> None:
+        if "$ref" in schema:
+            name = self.contract.named(schema)
+            if service not in users[name]:
+                users[name].add(service)
+                self.spread(self.contract.schemas[name], service, users)
+        for _, inner in below(schema):
+            self.spread(inner, service, users)
+
+    def all(self) -> dict[str, str]:
+        found = {SHARED: "\n".join([*self.shared(), ""])}
+        for service in self.services:
+            found[self.path(service)] = "\n".join([*self.service(service), ""])
+        return {path: with_links(text, "../" * (path.count("/") - 1)) for path, text in found.items()}
+
+    # Pages
+
+    def service(self, service: str) -> Iterator[str]:
+        channels = self.contract.document["channels"]
+        yield from (f"# Messages of the {service} service", "", MARK, "")
+        yield f"{channels[f'{service}.commands']['description'].partition('. ')[0]}. Rules are on [{service}.md](../{service}.md)."
+        yield "The envelope, and forms that several services have, are on [reference.md](../reference.md)."
+        commands = self.contract.of_channel(f"{service}.commands")
+        events = [name for name in self.contract.of_channel(f"{service}.events") if name != "noted"]
+        yield from ("", "## Commands", "")
+        yield f"On `{channels[f'{service}.commands']['address']}`, or `{channels[f'{service}.commands']['x-also']}`."
+        for name in commands:
+            yield from self.message(name, service)
+        yield from ("", "## Events", "", f"On `{channels[f'{service}.events']['address']}`.")
+        for name in events:
+            yield from self.message(name, service)
+        yield from ("", "## Forms")
+        yield from self.forms(service, commands + events)
+
+    def shared(self) -> Iterator[str]:
+        document = self.contract.document
+        yield from ("# Reference", "", MARK, "", document["info"]["description"], "", "Messages: " + ", ".join(
+            f"[{service}](reference/{service}.md)" for service in self.services)
+            + ". As a document for tools: [asyncapi.yaml](asyncapi.yaml).")
+        yield from ("", "## Topics", "", "| topic | what stands on it |", "|---|---|")
+        for channel in document["channels"].values():
+            names = [channel["address"]] if channel["address"] else list(channel["x-topics"])
+            names += [channel["x-also"]] if "x-also" in channel else []
+            names = [re.sub(r"\{(\w+)\}", r"<\1>", name) for name in names]
+            yield f"| {', '.join(f'`{name}`' for name in names)} | {channel['title']}. {escape(channel['description'])} |"
+        yield from ("", "## Scopes", "", "| scope | what it opens |", "|---|---|")
+        for scope, words in document["x-scopes"].items():
+            yield f"| `{scope}` | {escape(words)} |"
+        yield from ("", "## Notes, status, dead letters")
+        for name in ("noted", "status", "dlq.handling"):
+            yield from self.message(name, "")
+        yield from ("", "### Dead letters", "")
+        yield from self.table(self.contract.schemas["DeadLetterHeaders"], "")
+        yield from ("", "## Forms")
+        yield from self.forms("", ["noted", "status", "dlq.handling"])
+
+    # Their parts
+
+    def forms(self, home: str, messages: list[str]) -> Iterator[str]:
+        """What has not been told with one of these messages."""
+        told = {data for data in (self.contract.data_of(self.contract.messages[name]) for name in messages)
+                if self.homes[data] == home and not self.is_used_twice(data)}
+        for name, there in self.homes.items():
+            if there == home and name not in told and not self.is_short(name) and not name.endswith("Headers"):
+                yield from self.form(name, home)
+
+    def message(self, name: str, home: str) -> Iterator[str]:
+        message = self.contract.messages[name]
+        data = self.contract.data_of(message)
+        is_command = name in self.contract.commands
+        yield from ("", f"### {name.replace('.event', ', event')}", "")
+        schema = self.contract.schemas[data]
+        if words := message.get("summary", schema.get("description")):
+            yield from (words, "")
+        said = [f"Type `{message['name']}`."]
+        if is_command:
+            scopes = " or ".join(f"`{message[key]}`" for key in ("x-scope", "x-or-scope") if key in message)
+            said.append(f"Scope {scopes}.")
+        if subject := message.get("x-partition-subject"):
+            said.append(f"Key `<app>/` and {of_subject(subject)}.")
+        if is_command:
+            reply = self.contract.reply_of(name)
+            said.append(f"Answer: {self.answer(reply, home)}." if reply else "Nobody is answered.")
+        yield from (" ".join(said), "")
+        if self.homes[data] != home:
+            yield f"Data: {self.link(data, home)}."
+        elif self.is_used_twice(data):
+            yield f"Data: {self.link(data, home)}, below."
+        else:
+            yield from self.table(schema, home)
+
+    def is_used_twice(self, data: str) -> bool:
+        messages = [*self.contract.commands.values(), *self.contract.events.values()]
+        return sum(self.contract.data_of(message) == data for message in messages) > 1
+
+    def answer(self, reply: str, home: str) -> str:
+        """The results of a reply, with the status that they come with where there are several."""
+        found: dict[str, str] = {}
+
+        def look(schema: Any, status: str) -> None:
+            result = schema.get("properties", {}).get("result", {})
+            if "$ref" in result:
+                found[self.contract.named(result)] = status
+            condition = schema.get("if", {}).get("properties", {}).get("status", {}).get("const", "")
+            for key, inner in below(schema):
+                look(inner, condition if key == "then" else status)
+
+        look(self.contract.messages[reply]["payload"], "")
+        return " or, ".join(
+            (f"where it is `{status}`, " if status else "") + self.link(name, home)
+            for name, status in sorted(found.items(), key=lambda one: one[1]))
+
+    def form(self, name: str, home: str) -> Iterator[str]:
+        schema = self.contract.schemas[name]
+        yield from ("", f"### {name}", "")
+        if "description" in schema:
+            yield from (schema["description"], "")
+        if "properties" in schema:
+            yield from self.table(schema, home)
+        elif "enum" in schema and schema.get("x-values"):
+            yield from ("| word | |", "|---|---|")
+            for word in schema["enum"]:
+                yield f"| `{word}` | {escape(schema['x-values'].get(word, ''))} |"
+        else:
+            yield capital(self.kind({key: value for key, value in schema.items() if key != "description"}, home)) + "."
+
+    def is_short(self, name: str) -> bool:
+        """A few words that explain themselves stand where they are used."""
+        schema = self.contract.schemas[name]
+        return "x-values" not in schema and len(schema.get("enum", "x" * 9)) < 9
+
+    def table(self, schema: Node, home: str) -> Iterator[str]:
+        members = schema.get("properties", {})
+        if not members:
+            yield "No members."
+            return
+        always = schema.get("required", []) + schema.get("x-unless-dry-run", [])
+        yield from ("| member | form | |", "|---|---|---|")
+        for name, inner in members.items():
+            words = [inner.get("description", "")]
+            words += ["Not in a dry run's answer."] if name in schema.get("x-unless-dry-run", []) else []
+            words += ["A secret."] if inner.get("x-secret") else []
+            words += ["Other words may come."] if inner.get("x-open") else []
+            words += [f"{inner['x-elements']}"] if "x-elements" in inner else []
+            words += [f"`{word}`: {text}" for word, text in inner.get("x-values", {}).items()]
+            form = self.kind({key: value for key, value in inner.items() if key != "description"}, home)
+            yield f"| `{name}`{'' if name in always else '?'} | {form} | {escape(' '.join(filter(None, words)))} |"
+        for text in choices(schema):
+            yield from ("", text)
+        if schema.get("additionalProperties") is False:
+            yield from ("", "Another member is refused.")
+        for example in schema.get("examples", [])[:1]:
+            yield from ("", "```json", json.dumps(example, ensure_ascii=False), "```")
+
+    def link(self, name: str, home: str) -> str:
+        there = self.homes[name]
+        place = "" if there == home else f"{there}.md" if there and home else f"reference/{there}.md" if there else "../reference.md"
+        heading = name
+        # Data that stands with its only message.
+        if not self.is_used_twice(name):
+            for key, message in [*self.contract.commands.items(), *self.contract.events.items()]:
+                if self.contract.data_of(message) == name:
+                    heading = key.replace(".event", ", event")
+        return f"[{name}]({place}#{slug(heading)})"
+
+    def kind(self, schema: Node, home: str) -> str:
+        """What stands there, in words."""
+        if "$ref" in schema:
+            name = self.contract.named(schema)
+            return self.kind(self.contract.schemas[name], home) if self.is_short(name) else self.link(name, home)
+        if len(schema.get("allOf", [])) == 1:
+            more = self.limits({key: value for key, value in schema.items() if key != "allOf"})
+            return self.kind(schema["allOf"][0], home) + more
+        if "anyOf" in schema:
+            return " or ".join(self.kind(one, home) for one in schema["anyOf"])
+        if "enum" in schema:
+            are_texts = all(isinstance(one, str) for one in schema["enum"])
+            return ", ".join(f"`{one if are_texts else json.dumps(one)}`" for one in schema["enum"])
+        if "const" in schema:
+            return f"`{json.dumps(schema['const']) if not isinstance(schema['const'], str) else schema['const']}`"
+        match schema.get("type"):
+            case "array":
+                return f"list of {self.kind(schema['items'], home)}{self.limits(schema)}"
+            case "object" if isinstance(schema.get("additionalProperties"), dict):
+                keys = f"{self.kind(schema['propertyNames'], home)}: " if "propertyNames" in schema else ""
+                return f"object of {keys}{self.kind(schema['additionalProperties'], home)}{self.limits(schema)}"
+            case "object":
+                return "object: " + ", ".join(
+                    f"`{name}`{'' if name in schema.get('required', []) else '?'}" for name in schema.get("properties", {}))
+            case "string":
+                return "text" + self.limits(schema)
+            case ["string", "null"]:
+                return "text or `null`" + self.limits(schema)
+            case "integer":
+                return "whole number" + self.limits(schema)
+            case "number" | "boolean":
+                return str(schema["type"])
+        return "anything"
+
+    def limits(self, schema: Node) -> str:
+        unit = "bytes" if "x-max-bytes" in schema else "characters" if "maxLength" in schema else ""
+        most = schema.get("x-max-bytes", schema.get("maxLength", schema.get("maxItems", schema.get("maxProperties"))))
+        least = schema.get("minLength", schema.get("minItems", schema.get("minProperties")))
+        said = []
+        pattern = schema.get("pattern")
+        # One that gives the form gives the length too.
+        if pattern and not pattern.startswith("^(?!"):
+            said.append(f"`{pattern}`".replace("|", "\\|"))
+        elif most is not None or least is not None:
+            said.append(f"{least or 'up'}{'' if most is None else f' to {most:,}'}{' or more' if most is None else ''} {unit}".strip())
+        if pattern and pattern.startswith("^(?!"):
+            said.append("no control characters")
+        if schema.get("x-visible"):
+            said.append("something visible")
+        if schema.get("format") == "date-time":
+            said = ["RFC 3339"]
+        return f" ({', '.join(said)})" if said else ""
+
+
+def choices(schema: Node) -> Iterator[str]:
+    """Which members go together."""
+    for key, words in (("oneOf", "Either"), ("anyOf", "At least one of")):
+        sets = [[*one.get("required", [])] for one in schema.get(key, [])]
+        if sets and all(sets):
+            told = [" and ".join(f"`{name}`" for name in names) for names in sets]
+            joined = (" or " if key == "oneOf" else ", ").join(told)
+            yield f"{words} {joined}{', and not both' if len(sets) == 2 and key == 'oneOf' else ''}."
+
+
+def with_links(text: str, up: str) -> str:
+    """Pages, and parts of pages, that the document names."""
+    text = re.sub(
+        r'(?<![\w/.])(?:docs/)?(\w+)\.md,? "([^"]+)"', lambda found: f"[{found[2]}]({up}{found[1]}.md#{slug(found[2])})", text)
+    return re.sub(r"(?<![\w/.])(?<!\]\()(?:docs/)?(\w+)\.md(?!\])", rf"[\1.md]({up}\1.md)", text)
+
+
+def of_subject(paths: list[str]) -> str:
+    """`[externalId, userId]` is the first of these that is there."""
+    told = []
+    for path in paths:
+        if path.startswith("="):
+            told.append(f"the word `{path[1:]}`")
+        elif path == "{identities}":
+            told.append("the value of `identities` whose type stands first")
+        elif match := re.fullmatch(r"(\w+)\[(-1|0|\*)\](?:\.(\w+))?", path):
+            of = f"`{match[3]}` of " if match[3] else ""
+            told.append(f"{of}the {'last' if match[2] == '-1' else 'first'} of `{match[1]}`" + (" that has one" if of else ""))
+        else:
+            told.append(f"`{path}`")
+    return told[0] if len(told) == 1 else f"the first that is there of {', '.join(told)}"
+
+
+def slug(heading: str) -> str:
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def escape(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
