@@ -26,7 +26,8 @@ SCOPES = swift_messages.scopes()
 def topic_of(path: Path) -> str:
     """By the name of the golden file: `command-…`, `event-…`."""
     kind = path.stem.partition("-")[0]
-    return {"command": "identity.x.commands.v1", "event": "identity.x.events.v1", "noted": "identity.x.events.v1"}.get(kind, "")
+    kinds = {"command": "commands", "event": "events", "noted": "events"}
+    return f"identity.x.{kinds[kind]}.v1" if kind in kinds else ""
 
 
 # The form of the document
@@ -191,6 +192,38 @@ def test_commands_have_the_scopes_of_swift() -> None:
         # By hand: what nobody reads is a mistake.
         by_hand = bool({"CommandByHand", "RepairCommand"} & set(one.protocols))
         assert (CONTRACT.schemas[CONTRACT.data_of(message)].get("additionalProperties") is False) == by_hand, kind
+
+
+# Of which Swift says it in more than one line: the cases below show them.
+BY_HAND = {
+    "EraseProfile", "GetProfile", "GetLinkedUser", "RestrictProfile", "ImportUsers", "ImportProfiles", "DecisionsNoted"}
+
+SEVERAL_NAMES = {"EraseProfile", "GetProfile", "GetLinkedUser", "RestrictProfile", "ChangeExternalID"}
+
+
+@pytest.mark.parametrize("kind", ["command", "event"])
+def test_messages_are_about_whom_swift_says(kind: str) -> None:
+    for type_, struct in swift_types(kind).items():
+        struct = struct.partition("<")[0]
+        one = SWIFT[struct]
+        message = CONTRACT.messages[BY_TYPE[f"{kind}s"][type_]]
+        wanted = one.subject
+        if {"RequestCommand", "SyncRequestMessage"} & set(one.protocols):
+            wanted = ["requestId"] if "RequestCommand" in one.protocols else ["deviceId"]
+        assert (wanted is None) == (struct in BY_HAND), struct
+        assert wanted in (None, message["x-partition-subject"]), struct
+        if one.about:
+            assert message["x-about"] == [one.about], struct
+        assert ("x-about" in message) == bool(one.about or struct in SEVERAL_NAMES), struct
+
+
+def test_refusals_are_worded_as_swift_words_them() -> None:
+    told = {schema["x-refusal"] for schema in CONTRACT.schemas.values() if "x-refusal" in schema}
+    source = "".join(path.read_text() for path in swift_messages.MESSAGES.glob("*.swift"))
+    assert set(re.findall(r'"(data needs [^"\\]+)"', source)) == told
+    for name, schema in CONTRACT.schemas.items():
+        is_choice = any("required" in one for key in ("oneOf", "anyOf") for one in schema.get(key, []))
+        assert is_choice == ("x-refusal" in schema), name
 
 
 def resolved(owner: str, name: str) -> str:

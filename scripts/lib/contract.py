@@ -95,10 +95,10 @@ def load(path: Path = PAGE) -> Node:
 TEXTS = {
     "title", "summary", "description", "name", "address", "location", "contentType", "pattern", "format", "$ref", "url",
     "version", "bindingVersion", "asyncapi", "defaultContentType", "action", "x-scope", "x-or-scope", "x-swift",
-    "x-hand-written", "x-empty", "x-elements", "x-also"}
+    "x-hand-written", "x-refusal", "x-checked-by-hand", "x-empty", "x-elements", "x-also"}
 MARKS = {
     "x-max-bytes": int, "x-visible": bool, "x-values": dict, "x-open": bool, "x-secret": bool, "x-confidential": bool,
-    "x-unless-dry-run": list, "x-swift": str, "x-hand-written": str, "x-empty": str, "x-elements": str}
+    "x-unless-dry-run": list, "x-swift": str, "x-hand-written": str, "x-refusal": str, "x-checked-by-hand": str, "x-empty": str, "x-elements": str}
 # Keywords that draft 7 and 2020-12 read alike, as long as nothing but words stands beside a $ref.
 KEYWORDS = {
     "type", "enum", "const", "format", "pattern", "minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems",
@@ -394,8 +394,8 @@ class Contract:
 
     def data_of(self, message: Node) -> str:
         """The name of the schema of `data`."""
-        return next(
-            self.named(part["properties"]["data"]) for part in message["payload"]["allOf"] if "data" in part.get("properties", {}))
+        parts = message["payload"]["allOf"]
+        return next(self.named(part["properties"]["data"]) for part in parts if "data" in part.get("properties", {}))
 
     def reply_of(self, command: str) -> str | None:
         """The message that answers a command; None for what nobody is answered."""

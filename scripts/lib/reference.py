@@ -20,7 +20,8 @@ def pages(contract: Contract) -> dict[str, str]:
 class Pages:
     def __init__(self, contract: Contract) -> None:
         self.contract = contract
-        self.services = [name.removesuffix(".commands") for name in contract.document["channels"] if name.endswith(".commands")]
+        channels = contract.document["channels"]
+        self.services = [name.removesuffix(".commands") for name in channels if name.endswith(".commands")]
         self.homes = self.find_homes()
 
     def path(self, home: str) -> str:
@@ -58,7 +59,8 @@ class Pages:
     def service(self, service: str) -> Iterator[str]:
         channels = self.contract.document["channels"]
         yield from (f"# Messages of the {service} service", "", MARK, "")
-        yield f"{channels[f'{service}.commands']['description'].partition('. ')[0]}. Rules are on [{service}.md](../{service}.md)."
+        words = channels[f"{service}.commands"]["description"].partition(". ")[0]
+        yield f"{words}. Rules are on [{service}.md](../{service}.md)."
         yield "The envelope, and forms that several services have, are on [reference.md](../reference.md)."
         commands = self.contract.of_channel(f"{service}.commands")
         events = [name for name in self.contract.of_channel(f"{service}.events") if name != "noted"]
@@ -194,7 +196,8 @@ class Pages:
 
     def link(self, name: str, home: str) -> str:
         there = self.homes[name]
-        place = "" if there == home else f"{there}.md" if there and home else f"reference/{there}.md" if there else "../reference.md"
+        folder = "" if home else "reference/"
+        place = "" if there == home else f"{folder}{there}.md" if there else "../reference.md"
         heading = name
         # Data that stands with its only message.
         if not self.is_used_twice(name):
@@ -247,7 +250,8 @@ class Pages:
         if pattern and not pattern.startswith("^(?!"):
             said.append(f"`{pattern}`".replace("|", "\\|"))
         elif most is not None or least is not None:
-            said.append(f"{least or 'up'}{'' if most is None else f' to {most:,}'}{' or more' if most is None else ''} {unit}".strip())
+            many = f"{least} or more" if most is None else f"{least or 'up'} to {most:,}"
+            said.append(f"{many} {unit}".strip())
         if pattern and pattern.startswith("^(?!"):
             said.append("no control characters")
         if schema.get("x-visible"):

@@ -16,6 +16,9 @@ TYPE = re.compile(r"( *)public (struct|enum) (\w+)(?:<[^>]*>)?(?:: ([^{]+))? \{"
 MEMBER = re.compile(r" *(?:@SortedKeys )?public (?:private\(set\) )?var (\w+): ([^={]+?)$")
 CASES = re.compile(r" *case (.+)$")
 STATIC = re.compile(r' *public static (?:let|var) (\w+)(?:: [^={]+)? (?:= |\{ )(.+?)(?: \})?$')
+# `installId.text`, `externalId?.text ?? userId?.text ?? ""`, `subject.name`.
+SUBJECT = re.compile(r" *public var (partitionSubject|subject): String \{ (.+) \}$")
+ABOUT = re.compile(r' *public var subject: \(kind: String, name: String\) \{ \("(\w+)", ')
 DOC = re.compile(r" */// ?(.*)")
 
 # Who has the members of another struct and none of its own.
@@ -41,6 +44,10 @@ class SwiftType:
     docs: dict[str, str] = field(default_factory=dict)
     cases: dict[str, str] = field(default_factory=dict)
     statics: dict[str, str] = field(default_factory=dict)
+    # The members that say whom it is about, as in x-partition-subject; None where that takes more than one line.
+    subject: list[str] | None = None
+    # The kind of name that it is, for the log of who reads about people.
+    about: str | None = None
 
     @property
     def type(self) -> str | None:
@@ -106,11 +113,21 @@ def read(source: str, found: dict[str, SwiftType]) -> None:
         one = found[open_types[-1][1]]
         if one.kind == "enum" and (match := CASES.match(line)):
             take_cases(one, match[0].strip(), text)
+        elif match := SUBJECT.match(line):
+            one.subject = subject(match[2])
+        elif match := ABOUT.match(line):
+            one.about = match[1]
         elif match := STATIC.match(line):
             one.statics[match[1]] = match[2]
         elif match := MEMBER.match(line):
             one.members[match[1]] = match[2].strip()
             one.docs[match[1]] = text
+
+
+def subject(text: str) -> list[str] | None:
+    parts = [re.sub(r"\??\.(text|description)$", "", part).removeprefix("query.") for part in text.split(" ?? ")]
+    words = [f"={part[1:-1]}" if part.startswith('"') else part.replace(".first", "[0]") for part in parts if part != '""']
+    return None if words == ["subject.name"] or any(word.startswith("last") for word in words) else words
 
 
 def take_cases(one: SwiftType, text: str, doc: str) -> None:
