@@ -115,6 +115,8 @@ class Story:
             self.ask("link.set-install-status", installId=alone, status=status)
         self.ask("link.unlink-user", userId=user, author="kim", reason="somebody else")
         self.tell("user.expire-linker", installId=alone, commandSource="s", commandId="c")
+        self.tell("user.expire-user", installId=alone, userId=user)
+        self.ask("user.facts", id=alone)
 
     def links(self) -> None:
         bert, one, two = fresh("bert"), fresh("one"), fresh("two")
@@ -138,6 +140,7 @@ class Story:
             {"userId": person, "externalId": fresh("i"), "createdAt": "2023-11-14T22:13:20Z",
              "installs": [{"installId": fresh("i"), "device": PHONE, "isActive": True, "status": "enabled"}]},
             {"userId": "x"}, 7, {"userId": person, "noSuchMember": 1}])
+        self.ask("link.import-users", users=[{"userId": "5a18fc4b0962209e000000ab"}], upsert=True)
         self.ask("link.erase-user", userId=person, author="kim", reason="asked")
         self.ask("link.get-erasure", userId=person)
         self.ask("link.facts", id=person)
@@ -178,11 +181,15 @@ class Story:
              "firstSeen": "2023-11-14T22:13:20Z", "lastSeen": "2023-11-14T22:13:20.5+01:00", "name": "Dora",
              "devices": [{"deviceId": fresh("d"), "isCurrent": True, "firstSeen": "2023-11-14T22:13:20Z",
                           "lastSeen": "2023-11-14T22:13:20Z"}]}, {"mpid": 0}])
+        self.ask("sync.import-profiles", profiles=[
+            {"mpid": 4712, "identities": {"other": "one"}, "firstSeen": "2023-11-14T22:13:20Z",
+             "lastSeen": "2023-11-14T22:13:20Z"}])
         for number, kind in enumerate(("access", "erasure")):
             request = f"a7551968-d5d6-44b2-9831-815ac901779{number}"
             self.ask("sync.file-request", requestId=request, kind=kind, mpid=known, groupId="g", regulation="gdpr")
             self.ask("sync.get-request", requestId=request)
             self.ask("sync.get-request-results", "rejected", requestId=request)
+            self.tell("sync.process-request", requestId=request, startsAt="2030-01-31T12:00:00Z")
             self.ask("sync.cancel-request", requestId=request)
         self.ask("sync.get-requests", groupId="g")
         self.ask("sync.erase-profile", "rejected", identities={"email": f"{fresh('m')}@example.org"})
@@ -201,6 +208,8 @@ class Story:
             [{"identifier": "uid", "value": user}], app=APP))
         self.ask("verification.check", userId=user, userAuthToken=token(user, app=APP))
         self.ask("verification.check", "rejected", userId=user, userAuthToken="x")
+        refused = self.bus.settle(command("verification.login", {"deviceId": device, "userId": user}, PLAIN), timeout=60)
+        assert refused["reason"] == "AuthTokenNotProvided" and refused["result"]["state"] == "unverified"
         mpid = self.ask("verification.get-session", deviceId=device)["mpid"]
         self.ask("verification.usage")
         self.ask("verification.facts", id=device)
@@ -208,6 +217,13 @@ class Story:
         self.ask("verification.forget", mpids=[mpid])
         self.tell("verification.review-session", deviceId=device)
         self.tell("verification.expire-session", deviceId=device, lastSeen="2030-11-14T22:13:20Z")
+
+    def crowd(self) -> None:
+        """Many of whom nothing more is to be told."""
+        installs, devices = [fresh("i") for _ in range(40)], [fresh("d") for _ in range(40)]
+        self.bus.send_all(
+            [command("link.register-install", {"installId": install, "device": PHONE, "user": "new"}) for install in installs]
+            + [command("sync.identify", {"deviceId": device, "knownIdentities": {"ios_idfv": device}}) for device in devices])
 
     def attributes(self) -> None:
         """What the envelope may say beside."""
@@ -221,6 +237,9 @@ class Story:
         assert "authenticationCode" not in self.bus.ask(dry)["result"]
         late = command("link.query", {"installId": install}, expirytime="2020-01-31T12:00:00Z", time="2020-01-31T12:00:00Z")
         assert self.bus.ask(late)["status"] == "expired"
+        self.bus.dead_letter(self.bus.put(b"{}", []))
+        unknown = Command("link.no-such-command", {}, "nobody", app=APP, signer="recorded-all")
+        assert self.bus.ask(unknown)["reason"] == "UNKNOWN_TYPE"
 
 
 # One thing changed
@@ -311,7 +330,7 @@ LISTS = {"link.import-users", "sync.import-profiles"}
 @pytest.fixture(scope="module")
 def story(platform: Deployment) -> Story:
     story = Story(platform)
-    for part in (story.users, story.links, story.profiles, story.sessions, story.attributes):
+    for part in (story.users, story.links, story.profiles, story.sessions, story.attributes, story.crowd):
         part()
     return story
 
