@@ -103,7 +103,7 @@ class Pages:
         told = {data for data in (self.contract.data_of(self.contract.messages[name]) for name in messages)
                 if self.homes[data] == home and not self.is_used_twice(data)}
         for name, there in self.homes.items():
-            if there == home and name not in told and not self.is_short(name) and not name.endswith("Headers"):
+            if there == home and name not in told and not self.is_short(name) and not self.is_around(name):
                 yield from self.form(name, home)
 
     def message(self, name: str, home: str) -> Iterator[str]:
@@ -170,6 +170,11 @@ class Pages:
         """A few words that explain themselves stand where they are used."""
         schema = self.contract.schemas[name]
         return "x-values" not in schema and len(schema.get("enum", "x" * 9)) < 9
+
+    def is_around(self, name: str) -> bool:
+        """What stands around all data is told once: the envelope, and headers."""
+        parts = self.contract.schemas[name].get("allOf", [])
+        return name.endswith("Headers") or any(part.get("$ref", "").endswith("/Envelope") for part in parts)
 
     def table(self, schema: Node, home: str) -> Iterator[str]:
         members = schema.get("properties", {})
