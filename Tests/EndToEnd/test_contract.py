@@ -145,6 +145,13 @@ def test_an_example_is_what_it_shows(name: str, index: int) -> None:
     assert out_of_order(example, CONTRACT.schemas[name]) == []
 
 
+@pytest.mark.parametrize("name", [name for name, message in CONTRACT.messages.items() if "examples" in message])
+def test_a_whole_message_is_what_it_shows(name: str) -> None:
+    for shown in CONTRACT.messages[name]["examples"]:
+        assert not problems(name, shown["payload"]) and not problems("SignedHeaders", shown["headers"], "schema")
+        assert out_of_order(shown["payload"], CONTRACT.messages[name]["payload"]) == []
+
+
 def test_every_message_has_an_example() -> None:
     missing = {
         CONTRACT.data_of(message) for message in [*CONTRACT.commands.values(), *CONTRACT.events.values()]

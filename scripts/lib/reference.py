@@ -130,6 +130,14 @@ class Pages:
             yield f"Data: {self.link(data, home)}, below."
         else:
             yield from self.table(schema, home)
+        yield from self.whole(name, "Whole, with its headers:")
+
+    def whole(self, name: str, words: str) -> Iterator[str]:
+        """The examples of a message, such as the reply that has a form as its result."""
+        for shown in self.contract.messages.get(name, {}).get("examples", []):
+            yield from ("", words, "", "```text")
+            yield from (f"{header}: {value}" for header, value in shown["headers"].items())
+            yield from ("", json.dumps(shown["payload"], ensure_ascii=False), "```")
 
     def is_used_twice(self, data: str) -> bool:
         messages = [*self.contract.commands.values(), *self.contract.events.values()]
@@ -159,6 +167,7 @@ class Pages:
             yield from (schema["description"], "")
         if "properties" in schema:
             yield from self.table(schema, home)
+            yield from self.whole(f"reply.{name}", "As a reply, with its headers:")
         elif "enum" in schema and schema.get("x-values"):
             yield from ("| word | |", "|---|---|")
             for word in schema["enum"]:
