@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+# Another Python than Debian's does not look where Debian's packages are.
+sys.path.append("/usr/lib/python3/dist-packages")
 try:
     import yaml
 except ImportError:
