@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource
+from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource, ResourceType
 
 from identitybus_testkit.commands import fresh
 from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.doctors import doctor, is_defect, is_sound, late_clock, sight
 from identitybus_testkit.waiting import until
-from test_operate_injuries import LESSER, Rights
+from test_operate_injuries import LESSER, lesser
 
 
 @pytest.fixture(scope="module")
@@ -70,20 +70,20 @@ def test_doctor_of_a_weak_topic(setting: str, value: str, usual: str, id: str, w
 
 @pytest.mark.skipif(LESSER == ":", reason="TEST_KAFKA_USER does not name a user of a Kafka with ACLs")
 def test_doctor_of_rights_of_kafka(topics: Deployment) -> None:
-    rights = Rights(topics.broker, topics.prefix)
-    environment = topics.environment() | rights.settings()
+    rights, settings = lesser(topics.broker, topics.prefix)
+    environment = topics.environment() | settings
     until(lambda: not doctor(environment, "--as", "link").ids("fail"), 30, "the rights")
     events = f"{topics.prefix}identity.link.events.v1"
     for operation, topic, words in (
         (AclOperation.READ, topics.bus.commands, "Read on the topic"), (AclOperation.WRITE, events, "Write on the topic"),
         (AclOperation.DESCRIBE, events, "on the topic"),
     ):
-        with rights.without(operation, topic):
+        with rights.without(ResourceType.TOPIC, topic, operation):
             until(lambda: doctor(environment, "--as", "link").ids("fail"), 20, f"{words} {topic}")
             report = doctor(environment, "--as", "link")
-            is_defect(report, "kafka.rights", "no-right", f"Kafka user {rights.name} lacks .*{words}s? .*{topic}")
+            is_defect(report, "kafka.rights", "no-right", f"Kafka user {rights.user} lacks .*{words}s? .*{topic}")
             fix = report.of("kafka.rights")["fix"]
-            assert f"--bootstrap-server {environment['KAFKA_BOOTSTRAP_SERVERS']} --add --allow-principal User:{rights.name}" in fix, fix
+            assert f"--bootstrap-server {environment['KAFKA_BOOTSTRAP_SERVERS']} --add --allow-principal User:{rights.user}" in fix, fix
     is_defect(doctor(environment | {"TOPIC_PREFIX": fresh("nothing")}, "--as", "link"), "kafka.rights", "no-right", "group")
 
 

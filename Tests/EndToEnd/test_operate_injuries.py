@@ -17,8 +17,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 import pytest
-from confluent_kafka.admin import (
-    AclBinding, AclBindingFilter, AclOperation, AclPermissionType, AdminClient, ResourcePatternType, ResourceType)
+from confluent_kafka.admin import AclOperation, ResourceType
 
 from identitybus_testkit import apps
 from identitybus_testkit import commands as c
@@ -29,6 +28,7 @@ from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.fakes import Authority, FakeBroker, Refusing, Talk, closing, free_port, plain, silent, tls
 from identitybus_testkit.gateway import GatewayDeployment
 from identitybus_testkit.places import binary, clean_environment
+from identitybus_testkit.rights import Rights
 from identitybus_testkit.service import Service
 from identitybus_testkit.up import tool
 from identitybus_testkit.waiting import until
@@ -601,39 +601,12 @@ def test_operate_a_gateway_whose_reply_topic_is_deleted(gateway_deployment: Gate
 LESSER = os.environ.get("TEST_KAFKA_USER", ":")
 
 
-class Rights:
-    """Of a user who may do everything under a prefix, but for what is denied."""
-
-    def __init__(self, broker: Broker, prefix: str) -> None:
-        self._admin = AdminClient(broker.client())
-        self.name, self.password = LESSER.split(":")
-        for kind, name in ((ResourceType.TOPIC, prefix), (ResourceType.GROUP, prefix), (ResourceType.BROKER, "kafka-cluster")):
-            pattern = ResourcePatternType.LITERAL if kind == ResourceType.BROKER else ResourcePatternType.PREFIXED
-            operation = AclOperation.IDEMPOTENT_WRITE if kind == ResourceType.BROKER else AclOperation.ALL
-            self._create(self._binding(kind, name, pattern, operation, AclPermissionType.ALLOW))
-
-    def settings(self) -> dict[str, str]:
-        return {"KAFKA_SASL_USERNAME": self.name, "KAFKA_SASL_PASSWORD": self.password}
-
-    def _binding(self, kind: ResourceType, name: str, pattern: ResourcePatternType, operation: AclOperation,
-                 permission: AclPermissionType) -> AclBinding:
-        return AclBinding(kind, name, pattern, f"User:{self.name}", "*", operation, permission)
-
-    def _create(self, binding: AclBinding) -> None:
-        for future in self._admin.create_acls([binding]).values():
-            future.result(30)
-
-    @contextmanager
-    def without(self, operation: AclOperation, topic: str) -> Iterator[None]:
-        denial = self._binding(
-            ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, operation, AclPermissionType.DENY)
-        self._create(denial)
-        yield
-        entry = AclBindingFilter(
-            denial.restype, denial.name, denial.resource_pattern_type, denial.principal, denial.host, denial.operation,
-            denial.permission_type)
-        for future in self._admin.delete_acls([entry]).values():
-            future.result(30)
+def lesser(broker: Broker, prefix: str) -> tuple[Rights, dict[str, str]]:
+    """What that user may do, and the settings by which a service is that one."""
+    name, password = LESSER.split(":")
+    rights = Rights(broker, name, prefix)
+    rights.allow_idempotent_writes()
+    return rights, {"KAFKA_SASL_USERNAME": name, "KAFKA_SASL_PASSWORD": password}
 
 
 RIGHTS = {
@@ -647,13 +620,13 @@ RIGHTS = {
 @pytest.mark.parametrize("kind", RIGHTS)
 def test_operate_a_right_that_is_missing(kind: str, starts: bool, make_deployment: Callable[..., Deployment]) -> None:
     deployment = make_deployment()
-    rights = Rights(deployment.broker, deployment.prefix)
+    rights, settings = lesser(deployment.broker, deployment.prefix)
     operation, words = RIGHTS[kind]
     topic = f"{deployment.prefix}identity.link.{kind}.v1"
-    service = deployment.service(**rights.settings())
+    service = deployment.service(**settings)
     if not starts:
         service.start().wait_ready()
-    with rights.without(operation, topic):
+    with rights.without(ResourceType.TOPIC, topic, operation):
         if starts:
             service.start()
         wait_until_told(service, "topics", words, topic, starts=starts)
@@ -663,12 +636,12 @@ def test_operate_a_right_that_is_missing(kind: str, starts: bool, make_deploymen
 @pytest.mark.skipif(LESSER == ":", reason="TEST_KAFKA_USER does not name a user of a Kafka with ACLs")
 @pytest.mark.parametrize("kind", ["replies.gateway", "link.commands"])
 def test_operate_a_right_that_the_gateway_misses(kind: str, gateway_deployment: GatewayDeployment) -> None:
-    rights = Rights(gateway_deployment.broker, gateway_deployment.prefix)
+    rights, settings = lesser(gateway_deployment.broker, gateway_deployment.prefix)
     service = gateway_deployment.process("link").start().wait_ready()
-    gateway = gateway_deployment.gateway(**rights.settings()).start().wait_ready()
+    gateway = gateway_deployment.gateway(**settings).start().wait_ready()
     topic = f"{gateway_deployment.prefix}identity.{kind}.v1"
     operation, words = RIGHTS["commands"] if kind == "replies.gateway" else RIGHTS["events"]
-    with rights.without(operation, topic):
+    with rights.without(ResourceType.TOPIC, topic, operation):
         wait_until_told(gateway, "topics", words, topic)
         status = gateway.client.post("/v2/users/a/link", {"external_id": "b"}, "demo-backend").status
         assert status == 503, status
@@ -681,8 +654,8 @@ def test_operate_a_right_that_the_gateway_misses(kind: str, gateway_deployment: 
 @pytest.mark.skipif(LESSER == ":", reason="TEST_KAFKA_USER does not name a user of a Kafka with ACLs")
 def test_operate_a_right_to_answer_the_gateway(gateway_deployment: GatewayDeployment) -> None:
     """Once a service has answered a gateway, the right to do so is looked for whether or not somebody asks."""
-    rights = Rights(gateway_deployment.broker, gateway_deployment.prefix)
-    service = gateway_deployment.process("link", **rights.settings()).start().wait_ready()
+    rights, settings = lesser(gateway_deployment.broker, gateway_deployment.prefix)
+    service = gateway_deployment.process("link", **settings).start().wait_ready()
     gateway = gateway_deployment.gateway().start().wait_ready()
 
     def link() -> int:
@@ -692,7 +665,7 @@ def test_operate_a_right_to_answer_the_gateway(gateway_deployment: GatewayDeploy
     assert link() == 404
     topic = f"{gateway_deployment.prefix}identity.replies.gateway.v1"
     time.sleep(6)
-    with rights.without(AclOperation.WRITE, topic):
+    with rights.without(ResourceType.TOPIC, topic, AclOperation.WRITE):
         wait_until_told(service, "topics", "no right to write (Write) to the topic", topic)
     service.wait_ready(TOLD)
     until(lambda: events(service, "topics.up"), 3, service.tail)
@@ -723,7 +696,7 @@ def test_operate_a_right_that_the_tool_misses(make_deployment: Callable[..., Dep
     deployment.broker.ensure([replies])
     for topic in (events, replies):
         deployment.bus.put(b'{"data":{"commandId":"x"}}', [], topic=topic)
-    with Rights(deployment.broker, deployment.prefix).without(AclOperation.READ, events):
+    with lesser(deployment.broker, deployment.prefix)[0].without(ResourceType.TOPIC, events, AclOperation.READ):
         part = tool("watch", "--from-beginning", "--until", "now", "--json", environment=environment)
     assert part.returncode == 77 and replies in part.stdout, part
     assert f"what is shown is not all: Kafka user {name} may not read {events} at " in part.stderr, part
@@ -747,19 +720,19 @@ def test_letters_are_not_called_open_by_who_may_not_see_what_was_done(make_deplo
     assert deployment.services[0].stop() == 0
     letters, actions = (f"{deployment.prefix}identity.link.{kind}.v1" for kind in ("dlq", "dlq-actions"))
     deployment.broker.ensure([f"{deployment.prefix}identity.user.dlq.v1"])
-    rights = Rights(deployment.broker, deployment.prefix)
-    environment = deployment.environment() | rights.settings()
+    rights, settings = lesser(deployment.broker, deployment.prefix)
+    environment = deployment.environment() | settings
 
     def listed(*words: str) -> subprocess.CompletedProcess[str]:
         return tool("dlq", "list", *words, environment=environment)
 
     until(lambda: listed("--service", "link").returncode == 0, 30, "the rights")
-    with rights.without(AclOperation.ALL, actions):
+    with rights.without(ResourceType.TOPIC, actions, AclOperation.ALL):
         until(lambda: listed().returncode, 30, "the denial")
         answer = listed()
         assert answer.returncode == 77 and not answer.stdout, answer
-        assert f"Kafka user {rights.name} may not read {actions} at " in answer.stderr, answer
-    with rights.without(AclOperation.ALL, letters):
+        assert f"Kafka user {rights.user} may not read {actions} at " in answer.stderr, answer
+    with rights.without(ResourceType.TOPIC, letters, AclOperation.ALL):
         until(lambda: listed().stderr, 30, "the denial")
         answer = listed()
         assert answer.returncode == 0 and letters in answer.stderr, answer

@@ -66,18 +66,14 @@ package final class ClientHandle {
 
     /// The number that a setting has in this client.
     func number(_ key: String) throws(KafkaConfigurationError) -> Int {
-        guard let number = text(key).flatMap({ Int($0) }) else {
+        var text = [CChar](repeating: 0, count: 64)
+        var size = text.count
+        let result = rd_kafka_conf_get(rd_kafka_conf(pointer), key, &text, &size)
+        let value = text.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "" }
+        guard result == RD_KAFKA_CONF_OK, let number = Int(value) else {
             throw KafkaConfigurationError(variable: "KAFKA_*", message: "librdkafka does not tell \(key)")
         }
         return number
-    }
-
-    /// What a setting is in this client; `nil` for one that has no value.
-    func text(_ key: String) -> String? {
-        var text = [CChar](repeating: 0, count: 512)
-        var size = text.count
-        guard rd_kafka_conf_get(rd_kafka_conf(pointer), key, &text, &size) == RD_KAFKA_CONF_OK else { return nil }
-        return text.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } }
     }
 
     /// The cluster's id by the latest metadata; asks for the first, at most `timeout`. `nil` when there is none.

@@ -16,7 +16,6 @@ extension KafkaConsumer {
         if isClosed || rebalancer.isActive { return true }
         answerGroup()
         if !isLeaving {
-            let isStatic = handle.text("group.instance.id").map { !$0.isEmpty } ?? false
             if isStatic || !assignment.isEmpty { return true }
             isLeaving = true
             _ = rd_kafka_unsubscribe(handle.pointer)

@@ -68,6 +68,8 @@ public final class KafkaConsumer: RecordConsumer {
     private var isClosing = false
     /// Set when it has asked to leave its group.
     var isLeaving = false
+    /// Whether it stays a member of its group when it goes.
+    let isStatic: Bool
     private let sessionTimeout: Duration
 
     /// Creates the consumer and subscribes. Joining the group goes on in the background and shows as a call of
@@ -102,6 +104,7 @@ public final class KafkaConsumer: RecordConsumer {
         callbacks.rebalance = { [weak rebalancer] code, list in rebalancer?.handle(code, list) }
         rd_kafka_poll_set_consumer(handle.pointer)
         wakeUp.watch(giving: rd_kafka_queue_get_consumer(handle.pointer))
+        isStatic = configuration.groupInstance != nil
         sessionTimeout = configuration.sessionTimeout
         guard let list = PartitionList(topics: topics) else { throw KafkaError(code: KafkaError.Code.fatal) }
         let code = rd_kafka_subscribe(handle.pointer, list.pointer)
