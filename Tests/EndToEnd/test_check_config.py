@@ -108,7 +108,7 @@ def test_a_running_gateway_keeps_the_file_before(tmp_path: Path) -> None:
 
     def refusal() -> str:
         """What is wrong with the file as it is now; empty when it is in force."""
-        told = tool("probe", "ready", port.read_text().strip(), "--json", environment={})
+        told = tool("probe", "ready", port.read_text().strip(), "--json", "--timeout", "20", environment={})
         [check] = [check for check in json.loads(told.stdout)["checks"] if check["name"] == "apps"]
         return "" if check["ok"] else str(check["detail"])
 

@@ -415,28 +415,33 @@ def health() -> Iterator[tuple[type[Health], str]]:
     server.server_close()
 
 
+def probe(*arguments: str | Path, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """As health checks run it, with time for a machine that does much else: the server may be a thread of this process."""
+    return tool("probe", *arguments, "--timeout", "60", environment=environment or {})
+
+
 def test_probe_tells_what_fails(health: tuple[type[Health], str], tmp_path: Path) -> None:
     kind, address = health
     for where in (("ready", address), ("ready", address.replace("127.0.0.1", "localhost")), ("live", address)):
-        answer = tool("probe", *where, environment={})
+        answer = probe(*where)
         assert (answer.returncode, answer.stdout, answer.stderr) == (0, f"{where[0]}\n", ""), answer
     port = address.rpartition(":")[2]
-    assert tool("probe", "ready", environment={"HTTP_PORT": port, "HTTP_HOST": "0.0.0.0"}).stdout == "ready\n"
+    assert probe("ready", environment={"HTTP_PORT": port, "HTTP_HOST": "0.0.0.0"}).stdout == "ready\n"
     (tmp_path / "health").write_text(f"user http://127.0.0.1:1\nlink {address}\n")
     folder = ("--data-dir", str(tmp_path))
-    assert tool("probe", "ready", "--service", "link", *folder, environment={}).returncode == 0
+    assert probe("ready", "--service", "link", *folder).returncode == 0
     kind.status = 503
     kind.checks = [
         {"name": "database", "ok": True},
         {"name": "broker", "ok": False, "detail": "Kafka at k:9092: connection refused", "since": "2030-01-31T00:00:00Z"},
         {"name": "group", "ok": False, "detail": "no share\x1b[31m", "because": ["broker"]}]
-    answer = tool("probe", "ready", "--service", "link", *folder, environment={})
+    answer = probe("ready", "--service", "link", *folder)
     assert (answer.returncode, answer.stderr) == (3, "") and answer.stdout.splitlines() == [
         "not ready", "  broker  Kafka at k:9092: connection refused (since 2030-01-31T00:00:00Z)",
         "  group   no share\\u001b[31m (because of broker)"], answer
-    answer = tool("probe", "ready", address, "--json", environment={})
+    answer = probe("ready", address, "--json")
     assert answer.returncode == 3 and json.loads(answer.stdout)["checks"][1]["name"] == "broker"
-    assert tool("probe", "live", address, environment={}).returncode == 0
+    assert probe("live", address).returncode == 0
 
 
 @pytest.mark.parametrize("own", [{}, {"identitybus": None}, {"identitybus": True}, {"service": "link"}])
@@ -445,7 +450,7 @@ def test_probe_believes_only_programs_of_ours(health: tuple[type[Health], str], 
     kind.own = own
     for kind.status in (200, 503):
         for question in ("live", "ready"):
-            answer = tool("probe", question, address, "--json", environment={})
+            answer = probe(question, address, "--json")
             assert (answer.returncode, answer.stdout) == (69, ""), answer
             assert f"{address} answers, but is no health server of IdentityBus." in answer.stderr and "HTTP_PORT" in answer.stderr
 
@@ -453,7 +458,7 @@ def test_probe_believes_only_programs_of_ours(health: tuple[type[Health], str], 
 def test_probe_tells_one_service_from_another(health: tuple[type[Health], str], tmp_path: Path) -> None:
     _, address = health
     (tmp_path / "health").write_text(f"user {address}\n")
-    answer = tool("probe", "live", "--service", "user", "--data-dir", tmp_path, environment={})
+    answer = probe("live", "--service", "user", "--data-dir", tmp_path)
     assert (answer.returncode, answer.stdout) == (69, "")
     assert f"{address} answers, but is link, and not user." in answer.stderr
 
@@ -476,5 +481,5 @@ def test_probe_where_nobody_answers(tmp_path: Path) -> None:
 
 def test_probe_asks_a_service_that_runs(deployment: Deployment) -> None:
     [service] = [one for one in deployment.services if one.name == "link"]
-    assert tool("probe", "ready", f"http://127.0.0.1:{service.port}", environment={}).stdout == "ready\n"
-    assert tool("probe", "live", f"http://127.0.0.1:{service.port}", "--json", environment={}).returncode == 0
+    assert probe("ready", f"http://127.0.0.1:{service.port}").stdout == "ready\n"
+    assert probe("live", f"http://127.0.0.1:{service.port}", "--json").returncode == 0
