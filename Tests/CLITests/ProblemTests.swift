@@ -80,13 +80,4 @@ import Testing
     func howAChildEndedIsToldInWords(number: Int32, isBySignal: Bool, words: String) {
         #expect(ChildService.end(number, isBySignal: isBySignal) == words)
     }
-
-    @Test func theNearestWordIsFound() {
-        let words = ["link.request", "link.query", "user.create"]
-        #expect(nearest(to: "link.requst", in: words) == "link.request")
-        #expect(nearest(to: "LINK.QUERY", in: words) == "link.query")
-        #expect(nearest(to: "user.craete", in: words) == "user.create")
-        #expect(nearest(to: "nosuch.thing", in: words) == nil && nearest(to: "", in: words) == nil)
-        #expect(nearest(to: "link.request", in: []) == nil)
-    }
 }
