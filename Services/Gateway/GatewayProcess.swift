@@ -27,6 +27,7 @@ public enum GatewayProcess {
         let registry = ServiceMain.bootstrap(configuration.service)
         let logger = Logger(label: "identitybus.gateway")
         ServiceMain.logRemarks(logger)
+        ServiceMain.logIgnored(configuration.service.conventions, logger)
         let source = try AppsSource(
             path: configuration.service.appsPath, reading: .gateway, keys: configuration.service.keys,
             weakSecrets: configuration.service.weakSecrets, logger: logger)

@@ -27,7 +27,7 @@ struct RequestSpan {
         let name = isKnown ? method : "HTTP"
         span.operationName = route.map { "\(name) \($0.endpoint.path.text)" } ?? name
         var attributes: SpanAttributes = [
-            SemanticNames.httpMethod: .string(isKnown ? method : "_OTHER"),
+            SemanticNames.httpMethod: .string(isKnown ? method : SemanticNames.otherMethod),
             SemanticNames.httpStatus: .int64(Int64(status)), SemanticNames.scheme: .string(scheme),
         ]
         attributes[SemanticNames.httpRoute] = route?.endpoint.path.text

@@ -26,6 +26,7 @@ import Testing
     private final class Notes: Sendable {
         let gaveUp = Atomic(0)
         let producers = Atomic(0)
+        let attempts = Mutex<[SendAttempt]>([])
         let ahead = Mutex(Duration.zero)
     }
 
@@ -40,6 +41,7 @@ import Testing
             },
             substitute: { writer.undeliverable($0, $1, now: .now) },
             gaveUp: { notes.gaveUp.add(1, ordering: .relaxed) },
+            reported: { attempts in notes.attempts.withLock { $0 += attempts } },
             now: { .now + notes.ahead.withLock { $0 } })
         return try Publisher(logger: .quiet, hooks: hooks)
     }
@@ -87,6 +89,28 @@ import Testing
             records.first?.headers == [
                 Header("h", Array("v".utf8)), Header("n", nil),
             ])
+        publisher.close(timeout: .seconds(1))
+    }
+
+    /// Each attempt once, with the time since the batch was handed over.
+    @Test func whatKafkaTakesOrRefusesIsReported() throws {
+        let notes = Notes()
+        let publisher = try publisher(notes)
+        publisher.publish(messages(0..<3), in: Self.lane, through: 4)
+        notes.ahead.withLock { $0 = .seconds(60) }
+        _ = settle(publisher)
+        #expect(notes.attempts.withLock { $0 }.map(\.error) == [nil, nil, nil])
+        broker.broker.failNext(
+            .produce, with: [Int32](repeating: KafkaError.Code.topicAuthorizationFailed, count: 1000))
+        publisher.publish(messages(3..<4), in: Self.lane, through: 5)
+        _ = settle(publisher) { notes.attempts.withLock { $0.count > 3 } }
+        broker.broker.clearFailures(.produce)
+        _ = settle(publisher)
+        let attempts = notes.attempts.withLock { $0 }
+        #expect(attempts.count { $0.error == nil } == 4)
+        #expect(attempts.compactMap(\.error).first == "TOPIC_AUTHORIZATION_FAILED")
+        #expect(attempts.allSatisfy { $0.topic == Self.events })
+        #expect(attempts.prefix(3).allSatisfy { $0.took >= .seconds(60) })
         publisher.close(timeout: .seconds(1))
     }
 

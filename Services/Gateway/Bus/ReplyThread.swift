@@ -53,11 +53,15 @@ struct ReplyThread {
 
     /// Until asked to stop, or until the topic has other partitions.
     private func read(_ tail: KafkaTail) {
+        let metrics = configuration.messagingMetrics
         // Who else can write to the topic cannot answer for a service.
         let publications = Publications(configuration.keys, topics: configuration.topics)
         while !health.isStopping, !health.hasMoved {
             let records = tail.poll(maxRecords: 1000, timeout: Self.turn)
-            if !records.isEmpty { repliesRead.increment(by: records.count) }
+            if !records.isEmpty {
+                repliesRead.increment(by: records.count)
+                metrics?.consumed(records)
+            }
             for record in records {
                 guard let value = record.value, let reply = CommandReply(envelope: value),
                     waiters.wants(reply)

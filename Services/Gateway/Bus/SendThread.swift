@@ -24,6 +24,10 @@ final class SendThread {
     private let admin: KafkaAdmin
     /// Messages on their way, by token.
     private var sent: [Int: (id: CommandID, span: CommandSpan?)] = [:]
+    /// `nil` where nobody asks for metrics of OpenTelemetry's names.
+    private let metrics: MessagingMetrics?
+    /// When messages on their way were handed over, where that is measured.
+    private var since: [Int: ContinuousClock.Instant] = [:]
     private var nextToken = 0
     private var nextReload = ContinuousClock.now
     private var nextProbe = ContinuousClock.now
@@ -50,6 +54,7 @@ final class SendThread {
         self.logger = logger
         self.publishApps = publishApps
         self.publishTopics = publishTopics
+        metrics = configuration.messagingMetrics
         apps = try AppsSource(
             path: configuration.appsPath, reading: .gateway, keys: configuration.keys,
             weakSecrets: configuration.weakSecrets, logger: logger)
@@ -64,14 +69,14 @@ final class SendThread {
             health.turned(.sender)
         }
         turn()
-        for report in producer.close(timeout: configuration.drainTimeout) { settle(report) }
+        settle(producer.close(timeout: configuration.drainTimeout))
         admin.close(timeout: .seconds(1))
     }
 
     private func turn() {
         // With messages on their way, look for their reports soon: a failure must reach the one who waits.
         for item in queue.take(timeout: .milliseconds(producer.outstanding > 0 ? 20 : 250)) { send(item) }
-        for report in producer.poll(timeout: .zero) { settle(report) }
+        settle(producer.poll(timeout: .zero))
         if producer.fatalError != nil { renewProducer() }
         let now = ContinuousClock.now
         if now >= nextReload {
@@ -88,21 +93,39 @@ final class SendThread {
             nextProbe = .now + (health.isMissing ? .seconds(1) : Self.probeEvery)
         }
         if let record = status.due(now, configuration, health.report, apps, waiting: waiters.count) {
-            nextToken += 1
             // Nobody waits for it, and the next one says it anew.
-            try? producer.send(record, token: nextToken)
+            try? hand(record)
         }
     }
 
     private func send(_ item: SendQueue.Item) {
-        nextToken += 1
         do {
-            try producer.send(item.record, token: nextToken)
+            try hand(item.record)
             sent[nextToken] = (item.id, item.span)
         } catch {
             item.span?.end(topic: item.record.topic, error)
             failed(item.id, error)
         }
+    }
+
+    private func hand(_ record: Record) throws(KafkaError) {
+        nextToken += 1
+        let now = metrics == nil ? nil : ContinuousClock.now
+        try producer.send(record, token: nextToken)
+        since[nextToken] = now
+    }
+
+    private func settle(_ reports: [DeliveryReport]) {
+        if let metrics, !reports.isEmpty {
+            let now = ContinuousClock.now
+            metrics.sent(
+                reports.compactMap { report in
+                    since.removeValue(forKey: report.token).map {
+                        SendAttempt(topic: report.topicPartition.topic, report.error, took: $0.duration(to: now))
+                    }
+                })
+        }
+        for report in reports { settle(report) }
     }
 
     private func settle(_ report: DeliveryReport) {
@@ -123,7 +146,7 @@ final class SendThread {
         guard now >= nextRenewal else { return }
         nextRenewal = now + Self.renewEvery
         let cause = producer.fatalError.map { "\($0)" } ?? "unknown"
-        for report in producer.close(timeout: .zero) { settle(report) }
+        settle(producer.close(timeout: .zero))
         do {
             producer = try Self.makeProducer(configuration, logger)
             // One that fails again and again is told of once a minute.

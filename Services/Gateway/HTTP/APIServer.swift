@@ -63,6 +63,7 @@ struct APIServer: Service {
             responder: GatewayResponder(
                 door: door, api: api, bodies: BodyReader(limit: configuration.maxBodyBytes), clients: clients,
                 health: health, console: console, logsClients: configuration.logsClients, tracer: tracer,
+                metrics: configuration.service.conventions.includes(.http) ? RequestMetrics(scheme: api.scheme) : nil,
                 logger: logger),
             server: try certificates.map { try .tls(http, tlsConfiguration: $0.configuration) } ?? http,
             configuration: ApplicationConfiguration(

@@ -41,13 +41,16 @@ struct GatewayResponder: HTTPResponder {
     let logsClients: Bool
     /// `nil` when nobody is told of spans.
     let tracer: OTLPTracer?
+    /// `nil` where nobody asks for metrics of OpenTelemetry's names.
+    let metrics: RequestMetrics?
     let logger: Logger
     private let proxyWarning = Once()
 
     init(
         door: Door, api: API, bodies: BodyReader, clients: Clients, health: BusHealth, console: ConsoleFiles? = nil,
-        logsClients: Bool, tracer: OTLPTracer? = nil, logger: Logger
+        logsClients: Bool, tracer: OTLPTracer? = nil, metrics: RequestMetrics? = nil, logger: Logger
     ) {
+        self.metrics = metrics
         self.tracer = tracer
         self.console = console
         self.door = door
@@ -76,6 +79,7 @@ struct GatewayResponder: HTTPResponder {
                 method: Self.name(request.method), route: name, status: response.status, duration: duration,
                 trace: trace))
         measure(name, response.status, duration)
+        metrics?.answered(Self.name(request.method), route: route, response.status, took: duration)
         span?.end(Self.name(request.method), route: route, response.status, scheme: api.scheme, note)
         var headers = response.headers
         // Whoever keeps a connection opens the next one elsewhere, and loses none when the port closes.

@@ -125,14 +125,17 @@ final class HistogramSeries: MetricSeries, RecorderHandler, TimerHandler {
 
     func record(_ value: Int64) { observe(Double(value)) }
     func record(_ value: Double) { observe(value) }
-    func recordNanoseconds(_ duration: Int64) { observe(Double(max(0, duration)) / 1_000_000_000) }
+    func recordNanoseconds(_ duration: Int64) { recordNanoseconds(duration, times: 1) }
+    func recordNanoseconds(_ duration: Int64, times: Int) {
+        observe(Double(max(0, duration)) / 1_000_000_000, times: times)
+    }
 
-    private func observe(_ value: Double) {
-        guard !value.isNaN else { return }
+    private func observe(_ value: Double, times: Int = 1) {
+        guard !value.isNaN, times > 0 else { return }
         let index = buckets.index(of: value)
         cells.withLock { cells in
-            cells.counts[index] &+= 1
-            cells.sum += value
+            cells.counts[index] &+= UInt64(times)
+            cells.sum += value * Double(times)
         }
     }
 

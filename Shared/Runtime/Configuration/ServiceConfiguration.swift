@@ -44,6 +44,8 @@ public struct ServiceConfiguration: Sendable {
     public var owner: String
     /// `nil` when nobody is told of spans.
     package var traces: TraceSettings?
+    /// Whose metrics have OpenTelemetry's names too.
+    package var conventions: ConventionsOptIn
 
     /// - Parameter derived: a variable that may stand in the place of the internal keys.
     /// - Throws: `ConfigurationProblem`, `KafkaConfigurationError`.
@@ -76,10 +78,17 @@ public struct ServiceConfiguration: Sendable {
         logLevel = try settings.choice("LOG_LEVEL", default: .info)
         logFormat = try settings.choice("LOG_FORMAT", default: .json)
         traces = try TraceSettings(settings, service: service)
+        conventions = ConventionsOptIn(settings.text(Setting.conventions.name) ?? "")
         owner = "\(ProcessInfo.processInfo.hostName):\(ProcessInfo.processInfo.processIdentifier)"
     }
 
     public var topics: Topics { topicPlan.topics }
+
+    /// For one thread; `nil` where nobody asks for them.
+    package var messagingMetrics: MessagingMetrics? {
+        conventions.includes(.messaging) ? MessagingMetrics(topics) : nil
+    }
+
     /// How long the inbox remembers a command; the topics that it reads keep their records as long.
     public var journalRetention: Duration { topicPlan.retention }
 

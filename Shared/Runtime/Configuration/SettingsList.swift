@@ -8,7 +8,9 @@ import Storage
 
 extension Setting {
     /// Every environment variable that a program of IdentityBus reads.
-    public static let all = [kafka, topics, store, apps, trust, work, process, traces, gateway, children].flatMap { $0 }
+    public static let all = [
+        kafka, topics, store, apps, trust, work, process, [conventions], traces, gateway, children,
+    ].flatMap { $0 }
 
     private static let everybody: [Reader] = [.services, .gateway]
     private static let everyProgram: [Reader] = [.services, .gateway, .identitybus]
@@ -163,6 +165,12 @@ extension Setting {
             "IDENTITYBUS_COMMIT", .text("7 to 64 of 0-9a-f"), nil, "the image sets it", by: everyProgram,
             "the commit that the program was built from, where the build could not know it"),
     ]
+
+    // MARK: Metrics
+
+    static let conventions = Setting(
+        "OTEL_SEMCONV_STABILITY_OPT_IN", .text("http, messaging, or both with a comma between them"), by: everybody,
+        "whose metrics are shown under OpenTelemetry's names too; a /dup behind one changes nothing")
 
     // MARK: Traces
 

@@ -50,6 +50,9 @@ package final class Consumers {
         self.now = now
     }
 
+    /// The group that reads a topic.
+    func group(of topic: String) -> String? { all.first { $0.topic == topic }?.group }
+
     /// Joins the groups.
     func join() throws {
         for input in all where consumers[input.topic] == nil { consumers[input.topic] = try make(input) }

@@ -11,10 +11,13 @@ struct LoopMetrics {
     private let batchSize: Recorder
     private let commit: Metrics.Timer
     private let pending: Gauge
+    /// The same under OpenTelemetry's names; `nil` where nobody asks for it.
+    let messaging: MessagingMetrics?
 
     /// - Parameter client: the loop's `client.id`, which no other loop of the process has.
-    init(service: String, client: String) {
+    init(service: String, client: String, messaging: MessagingMetrics? = nil) {
         self.service = service
+        self.messaging = messaging
         batchSize = Recorder(label: "identity_batch_size", dimensions: [("service", service)])
         commit = Metrics.Timer(label: "identity_batch_duration", dimensions: [("service", service)])
         pending = Gauge(label: "identity_outbox_pending", dimensions: [("service", service), ("client", client)])

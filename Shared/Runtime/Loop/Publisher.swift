@@ -22,6 +22,8 @@ final class Publisher {
         var substitute: (OutboxRecord, KafkaError) -> OutboxRecord?
         /// A reply to an outsider's topic was given up.
         var gaveUp: () -> Void = {}
+        /// What Kafka has taken or refused; `nil` where nobody counts it.
+        var reported: (([SendAttempt]) -> Void)?
         var now: () -> ContinuousClock.Instant = { .now }
         /// Lets time pass while there is no producer that could report anything.
         var pause: (Duration) -> Void = { _ in }
@@ -179,11 +181,11 @@ final class Publisher {
     /// again by then, and would have the new before the old.
     private func collect(timeout: Duration) {
         if let producer {
-            for report in producer.poll(timeout: timeout) { delivered(report) }
+            settle(producer.poll(timeout: timeout))
         } else if timeout > .zero {
             hooks.pause(timeout)
         }
-        if let single { for report in single.poll(timeout: .zero) { delivered(report) } }
+        if let single { settle(single.poll(timeout: .zero)) }
         failure.error = failure.error ?? producer?.fatalError ?? single?.fatalError
     }
 
@@ -208,6 +210,21 @@ final class Publisher {
         _ = single?.close(timeout: .zero)
         producer = nil
         single = nil
+    }
+
+    private func settle(_ reports: [DeliveryReport]) {
+        if let reported = hooks.reported, !reports.isEmpty {
+            let now = hooks.now()
+            reported(
+                reports.compactMap { report in
+                    items[report.token].map { item in
+                        // Those of a batch were handed over together.
+                        let since = item.step?.since ?? item.since
+                        return SendAttempt(topic: item.message.topic, report.error, took: since.duration(to: now))
+                    }
+                })
+        }
+        for report in reports { delivered(report) }
     }
 
     private func delivered(_ report: DeliveryReport) {

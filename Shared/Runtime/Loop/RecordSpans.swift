@@ -116,7 +116,7 @@ struct RecordSpans: Sendable {
             attributes[SemanticNames.app] = app
             attributes[SemanticNames.eventType] = one.attributes.type
         }
-        if one.entry.outcome == .deadLettered { attributes[SemanticNames.errorType] = one.entry.reason ?? "_OTHER" }
+        attributes[SemanticNames.errorType] = one.entry.errorType
         return attributes
     }
 
@@ -185,7 +185,7 @@ extension ServiceLoop {
             }
         }
         spans.tell(decided, of: records.count, took: took) { [consumers] topic in
-            consumers?.all.first { $0.topic == topic }?.group
+            consumers?.group(of: topic)
         }
     }
 }

@@ -49,7 +49,8 @@ package final class ServiceLoop<Service: CommandService> {
         health = start.health
         signals = start.signals
         logger = start.logger
-        let metrics = LoopMetrics(service: Service.name, client: configuration.kafka.clientID)
+        let metrics = LoopMetrics(
+            service: Service.name, client: configuration.kafka.clientID, messaging: configuration.messagingMetrics)
         self.metrics = metrics
         personReads = PersonReads(service: Service.name, logger: start.logger)
         database = start.database
@@ -71,7 +72,7 @@ package final class ServiceLoop<Service: CommandService> {
         let hooks = Publisher.Hooks(
             makeProducer: start.seams.makeProducer,
             substitute: { [writer, clock] in writer.undeliverable($0, $1, now: clock.time()) },
-            gaveUp: metrics.gaveUp, now: clock.now, pause: clock.pause)
+            gaveUp: metrics.gaveUp, reported: metrics.messaging.map { $0.sent }, now: clock.now, pause: clock.pause)
         publisher = try Publisher(logger: logger, hooks: hooks)
         reader = InboundReader(
             authenticator: configuration.authenticator(for: start.apps.apps), topics: topics, spans: spans)
@@ -173,6 +174,7 @@ package final class ServiceLoop<Service: CommandService> {
             // A service that may not read is not to be ready until somebody has time to look.
             if let unreadable = consumers.unreadable { health.unreadable(unreadable) }
             noteDisplaced(consumers)
+            metrics.messaging?.consumed(records, group: consumers.group(of:))
             let taken = partitions.take(records)
             pause(taken.paused, consumers)
             return taken.decided
@@ -311,6 +313,7 @@ package final class ServiceLoop<Service: CommandService> {
         if let spans { tell(spans, records, batch, entries, took: duration) }
         let counts = metrics.committed(entries, of: batch.map { $0.accepted?.app.id }, duration: duration)
         housekeeping.tally.add(counts, took: duration)
+        metrics.messaging?.processed(entries, took: duration) { [consumers] in consumers?.group(of: $0) }
     }
 
     func batchDecider(at now: Timestamp) -> BatchDecider<Service> {

@@ -6,11 +6,14 @@ extension PrometheusRegistry.Configuration {
     /// The metrics of the services and the gateway. What they mean in full stands in docs/operations.md.
     static var identityBus: PrometheusRegistry.Configuration {
         var configuration = PrometheusRegistry.Configuration()
-        configuration.help = texts
+        configuration.help = texts.merging(conventions) { ours, _ in ours }
         // Up to the largest BATCH_SIZE.
         configuration.bucketsByName["identity_batch_size"] = [
             1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000,
         ]
+        for name in conventions.keys where name.hasSuffix("_seconds") {
+            configuration.bucketsByName[name] = conventionsBuckets
+        }
         // Two intervals of librdkafka's statistics, five of the looks at the ends, and many of what the loop tells by itself.
         for name in texts.keys where name.hasPrefix("kafka_") { configuration.maxAge[name] = .seconds(11) }
         configuration.maxAge["identity_oldest_undecided_seconds"] = .seconds(11)
@@ -20,6 +23,19 @@ extension PrometheusRegistry.Configuration {
         configuration.maxAge["identity_api_key_expires_timestamp_seconds"] = .seconds(60)
         return configuration
     }
+
+    /// As OpenTelemetry's conventions give them.
+    private static let conventionsBuckets = [
+        0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10,
+    ]
+
+    private static let conventions: [String: String] = [
+        "http_server_request_duration_seconds": "From a request's arrival to its answer.",
+        "messaging_client_sent_messages_total": "Messages that Kafka has taken or refused.",
+        "messaging_client_operation_duration_seconds": "From handing a message over to Kafka's answer.",
+        "messaging_client_consumed_messages_total": "Records that Kafka has given out.",
+        "messaging_process_duration_seconds": "The time of the batch that a record was decided in, for each record.",
+    ]
 
     private static let texts: [String: String] = [
         "identity_ready": "1 while /readyz is 200.",

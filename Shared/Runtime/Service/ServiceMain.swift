@@ -32,6 +32,7 @@ public enum ServiceMain {
             let registry = bootstrap(configuration)
             let logger = Logger(label: "identitybus.\(Service.name)")
             logRemarks(logger)
+            logIgnored(configuration.conventions, logger)
             // Made and read here too, so that a mistake ends the start before anything else has begun.
             _ = try makeService()
             _ = try AppsSource(
@@ -94,6 +95,15 @@ public enum ServiceMain {
         for remark in Setting.remarks(on: ProcessInfo.processInfo.environment) {
             logger.warning("\(remark)", metadata: ["event": "\(remark.event.rawValue)"])
         }
+    }
+
+    /// Says what of the names of conventions means nothing here. No warning: other programs of the deployment may read it.
+    package static func logIgnored(_ conventions: ConventionsOptIn, _ logger: Logger) {
+        guard !conventions.ignored.isEmpty else { return }
+        let known = ConventionsOptIn.Category.allCases.map(\.rawValue).joined(separator: " and ")
+        logger.info(
+            "\(Setting.conventions.name) has values that mean nothing here, where \(known) are known",
+            metadata: ["event": "settings.ignored", "values": "\(conventions.ignored.joined(separator: ","))"])
     }
 
     /// Sets up logs and metrics of the process. To be called once.
