@@ -112,7 +112,7 @@ final class SendThread {
         nextToken += 1
         let now = metrics == nil ? nil : ContinuousClock.now
         try producer.send(record, token: nextToken)
-        since[nextToken] = now
+        if let now { since[nextToken] = now }
     }
 
     private func settle(_ reports: [DeliveryReport]) {
