@@ -32,6 +32,12 @@ def value(service: Service, name: str, **labels: str) -> float:
     return sum(value for found, value in samples(service, name) if found == labels)
 
 
+def comes_to(count: int, service: Service, name: str, **labels: str) -> None:
+    """No more and no less. What is counted beside an answer may be counted after it."""
+    until(lambda: value(service, name, **labels) >= count, 20, f"{count} of {name}")
+    assert value(service, name, **labels) == count
+
+
 def names(service: Service) -> set[str]:
     text = service.get("/metrics")[1]
     return {name for name in re.findall(r"^# TYPE (\S+) ", text, re.M) if name.startswith(OURS)}
@@ -61,9 +67,9 @@ def test_a_request_and_what_it_leads_to(gateway_deployment: GatewayDeployment) -
     asked = {
         "http_request_method": "POST", "http_route": "/v2/users/{install_id}/link", "http_response_status_code": "404",
         "url_scheme": "http"}
-    assert value(gateway, "http_server_request_duration_seconds_count", **asked) == count
-    assert value(gateway, "http_server_request_duration_seconds_count", http_request_method="GET",
-                 http_response_status_code="404", url_scheme="http") == 1
+    comes_to(count, gateway, "http_server_request_duration_seconds_count", **asked)
+    comes_to(1, gateway, "http_server_request_duration_seconds_count", http_request_method="GET",
+             http_response_status_code="404", url_scheme="http")
     buckets = [found["le"] for found, _ in samples(gateway, "http_server_request_duration_seconds_bucket")
                if found.get("http_route") == asked["http_route"]]
     assert buckets == BOUNDS
@@ -71,17 +77,17 @@ def test_a_request_and_what_it_leads_to(gateway_deployment: GatewayDeployment) -
     assert value(gateway, "http_server_request_duration_seconds_sum", **asked) == pytest.approx(ours, rel=0.001)
 
     sent = kafka("send", commands)
-    assert value(gateway, "messaging_client_sent_messages_total", **sent) == count
+    comes_to(count, gateway, "messaging_client_sent_messages_total", **sent)
     timed = sent | {"messaging_operation_type": "send"}
-    assert value(gateway, "messaging_client_operation_duration_seconds_count", **timed) == count
+    comes_to(count, gateway, "messaging_client_operation_duration_seconds_count", **timed)
     assert value(gateway, "messaging_client_operation_duration_seconds_sum", **timed) > 0
     # The partition that all gateways share has nothing, and no other gateway's are read.
-    assert value(gateway, "messaging_client_consumed_messages_total", **kafka("poll", replies)) == count
+    comes_to(count, gateway, "messaging_client_consumed_messages_total", **kafka("poll", replies))
 
     read = {"messaging_consumer_group_name": group}
-    assert value(link, "messaging_client_consumed_messages_total", **kafka("poll", commands), **read) == count
-    assert value(link, "messaging_process_duration_seconds_count", **kafka("process", commands), **read) == count
-    until(lambda: value(link, "messaging_client_sent_messages_total", **kafka("send", replies)) == count, 20, "the replies")
+    comes_to(count, link, "messaging_client_consumed_messages_total", **kafka("poll", commands), **read)
+    comes_to(count, link, "messaging_process_duration_seconds_count", **kafka("process", commands), **read)
+    comes_to(count, link, "messaging_client_sent_messages_total", **kafka("send", replies))
     # No more and no less than what the log calls decisions.
     assert link.metric("identity_commands_total") == link.metric("messaging_process_duration_seconds_count")
 
@@ -114,11 +120,12 @@ def test_what_failed_and_what_somebody_else_named(make_deployment: Callable[...,
     assert bus.reply(registered.id)["status"] == "succeeded"
     prefix, group = deployment.prefix, f"{deployment.prefix}identity.link"
     process = kafka("process", f"{prefix}identity.link.commands.v1", messaging_consumer_group_name=group)
-    assert value(service, "messaging_process_duration_seconds_count", **process) == 1
-    [reason] = [found["error_type"] for found, _ in samples(service, "messaging_process_duration_seconds_count")
-                if "error_type" in found]
+    comes_to(1, service, "messaging_process_duration_seconds_count", **process)
+    [reason] = until(
+        lambda: [found["error_type"] for found, _ in samples(service, "messaging_process_duration_seconds_count")
+                 if "error_type" in found], 20, "the dead letter's reason")
     assert service.metric("identity_commands_total") == 2
-    assert value(service, "messaging_process_duration_seconds_count", error_type=reason, **process) == 1
+    comes_to(1, service, "messaging_process_duration_seconds_count", error_type=reason, **process)
 
     def sent(**labels: str) -> float:
         named = kafka("send", "") | labels
