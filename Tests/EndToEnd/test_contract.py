@@ -226,7 +226,7 @@ def test_messages_are_about_whom_swift_says(kind: str) -> None:
 
 def test_refusals_are_worded_as_swift_words_them() -> None:
     told = {schema["x-refusal"] for schema in CONTRACT.schemas.values() if "x-refusal" in schema}
-    source = "".join(path.read_text() for path in swift_messages.MESSAGES.glob("*.swift"))
+    source = "".join(path.read_text() for path in swift_messages.MESSAGES.parent.glob("*/*.swift"))
     assert set(re.findall(r'"(data needs [^"\\]+)"', source)) == told
     for name, schema in CONTRACT.schemas.items():
         is_choice = any("required" in one for key in ("oneOf", "anyOf") for one in schema.get(key, []))
@@ -323,6 +323,7 @@ def test_secrets_are_marked() -> None:
 
 def test_reason_codes_and_statuses() -> None:
     assert CONTRACT.schemas["ReasonCode"]["enum"] == list(SWIFT["ReasonCode"].cases)
+    assert CONTRACT.schemas["IdentityType"]["enum"] == list(SWIFT["IdentityType"].cases)
     assert CONTRACT.schemas["ReplyStatus"]["enum"] == list(SWIFT["ReplyStatus"].cases)
     assert list(CONTRACT.document["x-scopes"]) == list(SWIFT["Scope"].cases)
     assert list(CONTRACT.schemas["Reply"]["properties"]) == list(SWIFT["Reply"].members)

@@ -97,10 +97,11 @@ def load(path: Path = PAGE) -> Node:
 TEXTS = {
     "title", "summary", "description", "name", "address", "location", "contentType", "pattern", "format", "$ref", "url",
     "version", "bindingVersion", "asyncapi", "defaultContentType", "action", "x-scope", "x-or-scope", "x-swift",
-    "x-hand-written", "x-refusal", "x-checked-by-hand", "x-empty", "x-elements", "x-also"}
+    "x-hand-written", "x-refusal", "x-checked-by-hand", "x-empty", "x-elements", "x-also", "x-default"}
 MARKS = {
     "x-max-bytes": int, "x-visible": bool, "x-values": dict, "x-open": bool, "x-secret": bool, "x-confidential": bool,
-    "x-unless-dry-run": list, "x-swift": str, "x-hand-written": str, "x-refusal": str, "x-checked-by-hand": str, "x-empty": str, "x-elements": str}
+    "x-unless-dry-run": list, "x-swift": str, "x-hand-written": str, "x-refusal": str, "x-checked-by-hand": str, "x-empty": str, "x-elements": str,
+    "x-default": str}
 # Keywords that draft 7 and 2020-12 read alike, as long as nothing but words stands beside a $ref.
 KEYWORDS = {
     "type", "enum", "const", "format", "pattern", "minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems",
@@ -403,6 +404,21 @@ class Contract:
         """The message that answers a command; None for what nobody is answered."""
         reply = self.document["operations"][command].get("reply")
         return self.named(reply["messages"][0]) if reply else None
+
+    def results_of(self, reply: str | None) -> dict[str, str]:
+        """The results of a reply, with the status that they come with where there are several."""
+        found: dict[str, str] = {}
+
+        def look(schema: Any, status: str) -> None:
+            result = schema.get("properties", {}).get("result", {})
+            if "$ref" in result:
+                found[self.named(result)] = status
+            condition = schema.get("if", {}).get("properties", {}).get("status", {}).get("const", "")
+            for key, inner in below(schema):
+                look(inner, condition if key == "then" else status)
+
+        look(self.messages[reply]["payload"] if reply else {}, "")
+        return found
 
     def reply_by_type(self, kind: str) -> str:
         """The message that answers commands of a CloudEvents type."""

@@ -145,20 +145,9 @@ class Pages:
 
     def answer(self, reply: str, home: str) -> str:
         """The results of a reply, with the status that they come with where there are several."""
-        found: dict[str, str] = {}
-
-        def look(schema: Any, status: str) -> None:
-            result = schema.get("properties", {}).get("result", {})
-            if "$ref" in result:
-                found[self.contract.named(result)] = status
-            condition = schema.get("if", {}).get("properties", {}).get("status", {}).get("const", "")
-            for key, inner in below(schema):
-                look(inner, condition if key == "then" else status)
-
-        look(self.contract.messages[reply]["payload"], "")
         return " or, ".join(
             (f"where it is `{status}`, " if status else "") + self.link(name, home)
-            for name, status in sorted(found.items(), key=lambda one: one[1]))
+            for name, status in sorted(self.contract.results_of(reply).items(), key=lambda one: one[1]))
 
     def form(self, name: str, home: str) -> Iterator[str]:
         schema = self.contract.schemas[name]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 MESSAGES = Path(__file__).resolve().parents[2] / "Shared" / "Contracts" / "Messages"
+GENERATED = MESSAGES.parent / "Generated"
 
 TYPE = re.compile(r"( *)public (struct|enum) (\w+)(?:<[^>]*>)?(?:: ([^{]+))? \{")
 MEMBER = re.compile(r" *(?:@SortedKeys )?public (?:private\(set\) )?var (\w+): ([^={]+?)$")
@@ -79,6 +80,13 @@ def scopes() -> dict[str, str]:
 
 def scan(folder: Path = MESSAGES) -> dict[str, SwiftType]:
     """By full name, such as `ImportedUser.Install`. Extensions add to the type that they name."""
+    found: dict[str, SwiftType] = {}
+    for path in sorted([*folder.glob("*.swift"), *(GENERATED.glob("*.swift") if folder == MESSAGES else [])]):
+        read(path.read_text(), found)
+    return found
+
+
+def read_all(folder: Path) -> dict[str, SwiftType]:
     found: dict[str, SwiftType] = {}
     for path in sorted(folder.glob("*.swift")):
         read(path.read_text(), found)

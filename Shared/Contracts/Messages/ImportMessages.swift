@@ -84,7 +84,7 @@ public struct ImportedUser: ImportedElement {
             if let externalId { try Validation.identityValue(externalId, "externalId") }
             for install in installs ?? [] {
                 try Validation.id(install.installId, "installId")
-                try install.device.validate()
+                try install.device.validate("device")
             }
         } catch {
             return error.message

@@ -58,31 +58,6 @@ public struct Identity: Codable, Sendable, Hashable {
     }
 }
 
-/// The device an install lives on. Only `kind` takes part in decisions (phones are preferred to tablets, L22).
-public struct Device: Codable, Sendable, Hashable {
-    public enum Kind: String, WireEnum {
-        case phone, tablet, other
-    }
-
-    public var kind: Kind
-    public var platform: String
-    public var model: String?
-    public var osVersion: String?
-
-    public init(kind: Kind, platform: String, model: String? = nil, osVersion: String? = nil) {
-        self.kind = kind
-        self.platform = platform
-        self.model = model
-        self.osVersion = osVersion
-    }
-
-    func validate() throws(Rejection) {
-        for (member, text) in [("platform", platform), ("model", model), ("osVersion", osVersion)] {
-            if let text { try Validation.text(text, "device.\(member)") }
-        }
-    }
-}
-
 /// A closed set of words on the wire. Reading any other word fails with the list of those that would be right.
 public protocol WireEnum: RawRepresentable<String>, Codable, Sendable, Hashable, CaseIterable {}
 

@@ -156,37 +156,54 @@ public struct CommandKey: Sendable, Hashable, Comparable {
     }
 }
 
-/// Checks shared by the commands.
+/// Checks shared by the commands. The name of a member is made where it is refused.
 enum Validation {
     /// Install, device and user ids: 1 to 255 UTF-8 bytes, something visible, no control characters (docs/contracts.md
     /// "Limits").
-    static func id(_ id: ID<some Any>, _ member: String) throws(Rejection) {
-        try text(id.text, member)
+    static func id(_ id: ID<some Any>, _ member: @autoclosure () -> String) throws(Rejection) {
+        try text(id.text, member())
         guard id.text.unicodeScalars.contains(where: { $0.isVisibleAlone }) else {
-            throw Rejection(.invalidRequest, "data.\(member) has nothing visible in it.")
+            throw Rejection(.invalidRequest, "data.\(member()) has nothing visible in it.")
         }
     }
 
     /// What is as long as an id, and shown like one.
-    static func text(_ text: String, _ member: String, atMost bytes: Int = 255) throws(Rejection) {
-        guard !text.isEmpty, text.utf8.count <= bytes else {
+    static func text(
+        _ text: String, _ member: @autoclosure () -> String, atLeast least: Int = 1, atMost most: Int = 255
+    ) throws(Rejection) {
+        let bytes = text.utf8.count
+        guard least <= bytes, bytes <= most else {
             throw Rejection(
-                .invalidRequest, "data.\(member) has \(text.utf8.count) bytes; 1 to \(bytes) are allowed.")
+                .invalidRequest, "data.\(member()) has \(bytes) bytes; \(range(least, most)) are allowed.")
         }
-        try noControlCharacters(text, member)
+        try noControlCharacters(text, member())
     }
+
+    /// How many a list has.
+    static func entries(
+        _ count: Int, _ member: @autoclosure () -> String, atLeast least: Int = 0, atMost most: Int
+    ) throws(Rejection) {
+        guard least <= count, count <= most else {
+            throw Rejection(
+                .invalidRequest, "data.\(member()) has \(count) entries; \(range(least, most)) are allowed.")
+        }
+    }
+
+    private static func range(_ least: Int, _ most: Int) -> String { least == 0 ? "\(most)" : "\(least) to \(most)" }
 
     /// External ids and identity values: 1 to 750 characters.
-    static func identityValue(_ id: ID<some Any>, _ member: String) throws(Rejection) {
-        try identityValue(id.text, member)
+    static func identityValue(_ id: ID<some Any>, _ member: @autoclosure () -> String) throws(Rejection) {
+        try identityValue(id.text, member())
     }
 
-    static func identityValue(_ text: String, _ member: String) throws(Rejection) {
+    static func identityValue(
+        _ text: String, _ member: @autoclosure () -> String, atMost most: Int = 750
+    ) throws(Rejection) {
         let length = text.unicodeScalars.count
-        guard (1...750).contains(length) else {
-            throw Rejection(.invalidRequest, "data.\(member) has \(length) characters; 1 to 750 are allowed.")
+        guard (1...most).contains(length) else {
+            throw Rejection(.invalidRequest, "data.\(member()) has \(length) characters; 1 to \(most) are allowed.")
         }
-        try noControlCharacters(text, member)
+        try noControlCharacters(text, member())
     }
 
     /// The names of one person in commands that erase: one of them, or both.
@@ -203,16 +220,16 @@ enum Validation {
         if let after { try text(after, "after", atMost: 1000) }
     }
 
-    static func identityType(_ name: String, _ member: String) throws(Rejection) {
+    static func identityType(_ name: String, _ member: @autoclosure () -> String) throws(Rejection) {
         guard IdentityType(rawValue: name) != nil else {
             // S4
-            throw Rejection(.validationError, "data.\(member): \(String(name.prefix(40))) is not an identity type.")
+            throw Rejection(.validationError, "data.\(member()): \(String(name.prefix(40))) is not an identity type.")
         }
     }
 
-    static func noControlCharacters(_ text: String, _ member: String) throws(Rejection) {
+    static func noControlCharacters(_ text: String, _ member: @autoclosure () -> String) throws(Rejection) {
         guard !text.hasControlCharacter else {
-            throw Rejection(.invalidRequest, "data.\(member) has a control character.")
+            throw Rejection(.invalidRequest, "data.\(member()) has a control character.")
         }
     }
 }

@@ -57,7 +57,7 @@ public struct CreateUser: CommandMessage {
 
     public func validate() throws(Rejection) {
         try Validation.id(installId, "installId")
-        try device.validate()
+        try device.validate("device")
         if let sdkVersion { try Validation.text(sdkVersion, "sdkVersion") }
         if let appVersion { try Validation.text(appVersion, "appVersion") }
         switch (authCode, appSecret, linking) {

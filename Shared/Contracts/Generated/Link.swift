@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Written by scripts/generate from docs/asyncapi.yaml.
+
 /// The app's backend asks to link an install to one of its users (docs/link.md, F1). Result: ``LinkResult``.
 public struct LinkRequest: CommandMessage {
     public static let type = "identity.link.request.v1"
     public static let scope = Scope.userLink
+
     public var installId: InstallID
     /// Exact bytes: nothing is trimmed or folded (L17).
     public var externalId: ExternalID
@@ -27,7 +30,9 @@ public struct RegisterInstall: CommandMessage {
     public static let type = "identity.link.register-install.v1"
     public static let scope = Scope.internal
 
-    public enum User: String, WireEnum { case new, none }
+    public enum User: String, WireEnum {
+        case new, none
+    }
 
     public var installId: InstallID
     public var device: Device
@@ -43,12 +48,12 @@ public struct RegisterInstall: CommandMessage {
 
     public func validate() throws(Rejection) {
         try Validation.id(installId, "installId")
-        try device.validate()
+        try device.validate("device")
     }
 }
 
-/// Registers the install if needed and links it, on the word of the user service that redeemed an authentication
-/// code. Result: ``LinkResult``.
+/// Registers the install if needed and links it, on the word of the user service that redeemed an authentication code.
+/// Result: ``LinkResult``.
 public struct EstablishLink: CommandMessage {
     public static let type = "identity.link.establish.v1"
     public static let scope = Scope.internal
@@ -67,9 +72,7 @@ public struct EstablishLink: CommandMessage {
     /// When the code was asked for that says whose external id it is. Absent: when the command was given.
     public var askedAt: Timestamp?
 
-    public init(
-        installId: InstallID, device: Device, externalId: ExternalID, mode: Mode, askedAt: Timestamp? = nil
-    ) {
+    public init(installId: InstallID, device: Device, externalId: ExternalID, mode: Mode, askedAt: Timestamp? = nil) {
         self.installId = installId
         self.device = device
         self.externalId = externalId
@@ -81,7 +84,7 @@ public struct EstablishLink: CommandMessage {
 
     public func validate() throws(Rejection) {
         try Validation.id(installId, "installId")
-        try device.validate()
+        try device.validate("device")
         try Validation.identityValue(externalId, "externalId")
     }
 }
@@ -90,13 +93,18 @@ public struct EstablishLink: CommandMessage {
 public struct QueryInstall: CommandMessage {
     public static let type = "identity.link.query.v1"
     public static let scope = Scope.internal
+
     public var installId: InstallID
 
-    public init(installId: InstallID) { self.installId = installId }
+    public init(installId: InstallID) {
+        self.installId = installId
+    }
 
     public var partitionSubject: String { installId.text }
 
-    public func validate() throws(Rejection) { try Validation.id(installId, "installId") }
+    public func validate() throws(Rejection) {
+        try Validation.id(installId, "installId")
+    }
 }
 
 /// Takes the person off the install (L32). Nothing else is promoted, but what a creation took and failed with goes back
@@ -124,7 +132,9 @@ public struct DetachInstall: CommandMessage {
 
     public var partitionSubject: String { installId.text }
 
-    public func validate() throws(Rejection) { try Validation.id(installId, "installId") }
+    public func validate() throws(Rejection) {
+        try Validation.id(installId, "installId")
+    }
 }
 
 /// The platform enables, disables or deletes an install. Deleting cannot be taken back. A disabled install is nobody's
@@ -132,9 +142,10 @@ public struct DetachInstall: CommandMessage {
 public struct SetInstallStatus: CommandByHand {
     public static let type = "identity.link.set-install-status.v1"
     public static let scope = Scope.admin
+
     public var installId: InstallID
     public var status: InstallStatus
-    /// As of a ``RepairCommand``; a program that sets the status may leave both out.
+    /// Who asks, where a person does. A program that sets the status may leave it and `reason` out.
     public var author: String?
     public var reason: String?
 
@@ -155,13 +166,13 @@ public struct SetInstallStatus: CommandByHand {
 }
 
 /// Removes the person's external id and installs and leaves a tombstone; the user and the sync service are told to do
-/// the same. `pending` until they have. Result:
-/// ``ErasureCertificate``.
+/// the same. `pending` until they have. Result: ``ErasureCertificate``.
 public struct EraseUser: CommandMessage {
     public static let type = "identity.link.erase-user.v1"
     public static let scope = Scope.userDelete
+
     public var userId: UserID
-    /// As of a ``RepairCommand``; a program that erases may leave both out.
+    /// Who asks, where a person does. A program that erases may leave it and `reason` out.
     public var author: String?
     public var reason: String?
 
@@ -172,6 +183,7 @@ public struct EraseUser: CommandMessage {
     }
 
     public var partitionSubject: String { userId.text }
+
     public var subject: (kind: String, name: String) { ("userId", userId.text) }
 
     public func validate() throws(Rejection) {
@@ -181,92 +193,17 @@ public struct EraseUser: CommandMessage {
     }
 }
 
-/// The platform's word on an install; independent of whether it is its person's active one.
-public enum InstallStatus: String, WireEnum {
-    case enabled, disabled, deleted
-}
-
-/// Why a person is not active on an install that it is on; the strongest reason.
-public enum InactiveBecause: String, WireEnum {
-    /// What is known of the person is kept and not used (`sync.restrict`).
-    case restricted
-    /// The platform disabled the install, or deleted it.
-    case disabled
-    /// The person moved to another install.
-    case superseded
-    /// A tablet that came when a phone had the person (L22).
-    case waitsForPhone
-}
-
-/// `link.request` and `link.establish`.
-public struct LinkResult: CommandResult {
-    /// 24 lower-case hex characters.
-    public var userId: UserID
-    public var installId: InstallID
-    /// False when a phone keeps the person and this tablet is linked but not active (L22), or the person is restricted.
-    public var isActive: Bool
-    /// `true` for a person who is active nowhere because of `sync.restrict`. Else absent.
-    public var isRestricted: Bool?
-    public var personCreated: Bool
-    /// Counts the changes of the install. Replies and events overtake each other; what has the higher version is newer.
-    public var version: Int64
-
-    public init(
-        userId: UserID, installId: InstallID, isActive: Bool, isRestricted: Bool? = nil, personCreated: Bool,
-        version: Int64
-    ) {
-        self.userId = userId
-        self.installId = installId
-        self.isActive = isActive
-        self.isRestricted = isRestricted
-        self.personCreated = personCreated
-        self.version = version
-    }
-}
-
-/// `link.query`, and the state after `link.register-install`, `link.detach-install` and `link.set-install-status`.
-public struct InstallResult: CommandResult {
-    public var installId: InstallID
-    public var appId: AppID
-    public var userId: UserID?
-    public var externalId: ExternalID?
-    public var status: InstallStatus
-    public var isActive: Bool
-    /// `nil` where there is no user, or it is active.
-    public var inactiveBecause: InactiveBecause?
-    /// Whether the user came to life on this install, rather than being restored on it (L35).
-    public var isUsersFirst: Bool
-    /// Counts the changes of the install, see ``LinkResult/version``.
-    public var version: Int64
-
-    public init(
-        installId: InstallID, appId: AppID, userId: UserID?, externalId: ExternalID?, status: InstallStatus,
-        isActive: Bool, inactiveBecause: InactiveBecause? = nil, isUsersFirst: Bool, version: Int64
-    ) {
-        self.installId = installId
-        self.appId = appId
-        self.userId = userId
-        self.externalId = externalId
-        self.status = status
-        self.isActive = isActive
-        self.inactiveBecause = inactiveBecause
-        self.isUsersFirst = isUsersFirst
-        self.version = version
-    }
-}
-
-// MARK: Events
-
 public struct InstallRegistered: EventMessage {
     public static let type = "identity.link.install-registered.v1"
+
     public var installId: InstallID
     public var device: Device
     /// The unlinked person it was registered with, if any.
     public var userId: UserID?
-    /// `import` for what ``ImportUsers`` brought. Else absent.
+    /// `import` for what `link.import-users` brought. Else absent.
     public var cause: ImportCause?
 
-    public init(installId: InstallID, device: Device, userId: UserID?, cause: ImportCause? = nil) {
+    public init(installId: InstallID, device: Device, userId: UserID? = nil, cause: ImportCause? = nil) {
         self.installId = installId
         self.device = device
         self.userId = userId
@@ -278,27 +215,27 @@ public struct InstallRegistered: EventMessage {
 
 public struct Linked: EventMessage {
     public static let type = "identity.link.linked.v1"
+
     public var installId: InstallID
     public var externalId: ExternalID
     public var userId: UserID
     public var personCreated: Bool
-    /// The install that is active from now on; another than `installId` when a phone kept the person, and none while the person
-    /// is restricted.
+    /// The install that is active from now on; another than `installId` when a phone kept the person, and none while
+    /// the person is restricted.
     public var activeInstallId: InstallID?
     public var deactivatedInstallIds: [InstallID]
-    /// Counts the changes of the install, see ``LinkResult/version`` (L34).
+    /// Counts the changes of the install, see `version` (L34).
     public var version: Int64
     /// Since when the person has the external id: an erasure of an earlier moment is another person's (L64).
     public var linkedAt: Timestamp?
-    /// `import` for what ``ImportUsers`` brought. Else absent.
+    /// `import` for what `link.import-users` brought. Else absent.
     public var cause: ImportCause?
 
     public init(
-        installId: InstallID, externalId: ExternalID, userId: UserID, personCreated: Bool, activeInstallId: InstallID?,
-        deactivatedInstallIds: [InstallID], version: Int64, linkedAt: Timestamp? = nil, cause: ImportCause? = nil
+        installId: InstallID, externalId: ExternalID, userId: UserID, personCreated: Bool,
+        activeInstallId: InstallID? = nil, deactivatedInstallIds: [InstallID], version: Int64,
+        linkedAt: Timestamp? = nil, cause: ImportCause? = nil
     ) {
-        self.linkedAt = linkedAt
-        self.cause = cause
         self.installId = installId
         self.externalId = externalId
         self.userId = userId
@@ -306,6 +243,8 @@ public struct Linked: EventMessage {
         self.activeInstallId = activeInstallId
         self.deactivatedInstallIds = deactivatedInstallIds
         self.version = version
+        self.linkedAt = linkedAt
+        self.cause = cause
     }
 
     public var subject: String { installId.text }
@@ -314,6 +253,7 @@ public struct Linked: EventMessage {
 /// A `link.request` or `link.establish` that was rejected.
 public struct LinkRefused: EventMessage {
     public static let type = "identity.link.refused.v1"
+
     public var installId: InstallID
     public var reason: ReasonCode
 
@@ -327,9 +267,10 @@ public struct LinkRefused: EventMessage {
 
 public struct InstallDetached: EventMessage {
     public static let type = "identity.link.install-detached.v1"
+
     public var installId: InstallID
     public var userId: UserID
-    /// Counts the changes of the install, see ``LinkResult/version``.
+    /// Counts the changes of the install, see `version`.
     public var version: Int64
 
     public init(installId: InstallID, userId: UserID, version: Int64) {
@@ -373,18 +314,17 @@ public struct InstallStatusChanged: EventMessage {
     public var cause: Cause
     /// `nil` where there is no user, or it is active.
     public var inactiveBecause: InactiveBecause?
-    /// Counts the changes of the install, see ``LinkResult/version``.
+    /// Counts the changes of the install, see `version`.
     public var version: Int64
-    /// Who asked for it, and why, where a person did (``RepairCommand``).
+    /// Who asked for it, and why, where a person did.
     public var author: String?
     public var reason: String?
 
     public init(
-        installId: InstallID, status: InstallStatus, isActive: Bool, userId: UserID?, isLinked: Bool, cause: Cause,
-        inactiveBecause: InactiveBecause? = nil, version: Int64, author: String? = nil, reason: String? = nil
+        installId: InstallID, status: InstallStatus, isActive: Bool, userId: UserID? = nil, isLinked: Bool,
+        cause: Cause, inactiveBecause: InactiveBecause? = nil, version: Int64, author: String? = nil,
+        reason: String? = nil
     ) {
-        self.author = author
-        self.reason = reason
         self.installId = installId
         self.status = status
         self.isActive = isActive
@@ -393,6 +333,8 @@ public struct InstallStatusChanged: EventMessage {
         self.cause = cause
         self.inactiveBecause = inactiveBecause
         self.version = version
+        self.author = author
+        self.reason = reason
     }
 
     public var subject: String { installId.text }
@@ -401,6 +343,7 @@ public struct InstallStatusChanged: EventMessage {
 /// Carries no external id and no install: it must be safe to keep. So must be the words of whoever asked.
 public struct UserErased: EventMessage {
     public static let type = "identity.link.user-erased.v1"
+
     public var userId: UserID
     /// Who asked for it, and why, where a person did.
     public var author: String?
@@ -413,4 +356,66 @@ public struct UserErased: EventMessage {
     }
 
     public var subject: String { userId.text }
+}
+
+/// `link.request` and `link.establish`.
+public struct LinkResult: CommandResult {
+    /// 24 lower-case hex characters.
+    public var userId: UserID
+    public var installId: InstallID
+    /// False when a phone keeps the person and this tablet is linked but not active (L22), or the person is restricted.
+    public var isActive: Bool
+    /// `true` for a person who is active nowhere because of `sync.restrict`. Else absent.
+    public var isRestricted: Bool?
+    public var personCreated: Bool
+    /// Counts the changes of the install. Replies and events overtake each other; what has the higher version is newer.
+    public var version: Int64
+
+    public init(
+        userId: UserID, installId: InstallID, isActive: Bool, isRestricted: Bool? = nil, personCreated: Bool,
+        version: Int64
+    ) {
+        self.userId = userId
+        self.installId = installId
+        self.isActive = isActive
+        self.isRestricted = isRestricted
+        self.personCreated = personCreated
+        self.version = version
+    }
+}
+
+/// `link.query`, and the state after `link.register-install`, `link.detach-install` and `link.set-install-status`.
+public struct InstallResult: CommandResult {
+    public var installId: InstallID
+    public var appId: AppID
+    public var userId: UserID?
+    public var externalId: ExternalID?
+    public var status: InstallStatus
+    public var isActive: Bool
+    /// `nil` where there is no user, or it is active.
+    public var inactiveBecause: InactiveBecause?
+    /// Whether the user came to life on this install, rather than being restored on it (L35).
+    public var isUsersFirst: Bool
+    /// Counts the changes of the install, see `version`.
+    public var version: Int64
+
+    public init(
+        installId: InstallID, appId: AppID, userId: UserID? = nil, externalId: ExternalID? = nil, status: InstallStatus,
+        isActive: Bool, inactiveBecause: InactiveBecause? = nil, isUsersFirst: Bool, version: Int64
+    ) {
+        self.installId = installId
+        self.appId = appId
+        self.userId = userId
+        self.externalId = externalId
+        self.status = status
+        self.isActive = isActive
+        self.inactiveBecause = inactiveBecause
+        self.isUsersFirst = isUsersFirst
+        self.version = version
+    }
+}
+
+/// The platform's word on an install; independent of whether it is its person's active one.
+public enum InstallStatus: String, WireEnum {
+    case enabled, disabled, deleted
 }
