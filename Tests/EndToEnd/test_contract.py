@@ -2,9 +2,11 @@
 """docs/asyncapi.yaml is true: it says what the golden files and Shared/Contracts say, and nothing else. What services make of
 it is in test_contract_recorded.py.
 
-Swift is compared by a scan (scripts/lib/swift_messages.py), which says itself what it does not see: limits and other refusals
-of `validate`, which test_contract_recorded.py tries on services, and what is written by hand, which the golden files show."""
+Swift's messages are written from it. Compared here is what stands beside them by hand: words, names, members, secrets. What
+`validate` refuses is tried on services by test_contract_recorded.py, and the golden files show what encoders write."""
 
+import copy
+import difflib
 import json
 import re
 from pathlib import Path
@@ -12,15 +14,13 @@ from typing import Any
 
 import pytest
 
-from identitybus_testkit.contract import BY_TYPE, CONTRACT, OTHERS, message_of, problems, subject_of
+from identitybus_testkit.contract import CONTRACT, message_of, problems, subject_of
 from identitybus_testkit.places import REPOSITORY
 
 import contract
-import swift_messages
+import swift_structs
 
 GOLDEN = sorted((REPOSITORY / "Tests" / "ContractsTests" / "Golden").glob("*.json"))
-SWIFT = swift_messages.scan()
-SCOPES = swift_messages.scopes()
 
 
 def topic_of(path: Path) -> str:
@@ -159,157 +159,124 @@ def test_every_message_has_an_example() -> None:
     assert not missing
 
 
-# Swift
+# Swift: what is written by hand beside Shared/Contracts/Generated
 
 
-def swift_types(what: str) -> dict[str, str]:
-    """Of each CloudEvents type the name of its struct. `ReadFacts` is one struct for four services."""
-    found = {
-        one.type: name for name, one in SWIFT.items() if getattr(one, f"is_{what}") and one.type and name != "ReadFacts"}
-    if what == "command":
-        found |= {f"identity.{service}.facts.v1": f"ReadFacts<FactsOf.{service.capitalize()}>"
-                  for service in ("link", "user", "sync", "verification")}
+MESSAGES = REPOSITORY / "Shared" / "Contracts" / "Messages"
+
+
+def body(file: str, head: str) -> str:
+    """What stands between the head of a type and the brace that closes it."""
+    text = (MESSAGES / f"{file}.swift").read_text().partition(f"public {head}")[2]
+    assert text, head
+    return text.partition("\n}\n")[0]
+
+
+def words_of(file: str, name: str) -> list[str]:
+    """The words of an enum, as they stand on the wire."""
+    found: list[str] = []
+    for line in re.findall(r"^    case ([^(]+?)(?: *//.*)?$", body(file, f"enum {name}: "), re.M):
+        for one in line.split(", "):
+            case, _, raw = one.partition(" = ")
+            found.append(raw.strip('"') or case.strip("`"))
     return found
 
 
-@pytest.mark.parametrize(("what", "kind"), [("command", "commands"), ("event", "events")])
-def test_both_have_the_same_messages(what: str, kind: str) -> None:
-    messages = CONTRACT.on(kind)
-    told = {message["name"]: message.get("x-swift", CONTRACT.data_of(message)) for message in messages.values()}
-    assert told == swift_types(what)
-    assert ReplicaStatus.type in OTHERS
-    for name, message in messages.items():
+@pytest.mark.parametrize("kind", ["commands", "events"])
+def test_a_message_has_the_name_of_its_type(kind: str) -> None:
+    for name, message in CONTRACT.on(kind).items():
         assert name.removesuffix(".event") == message["name"].removeprefix("identity.").removesuffix(".v1")
 
 
-ReplicaStatus = SWIFT["ReplicaStatus"]
+def test_commands_that_share_their_data() -> None:
+    """The members of another struct, and none of their own: the generator leaves them alone."""
+    shared = {message["name"]: message for message in CONTRACT.messages.values() if "x-swift" in message}
+    found = {type_: name for name, type_ in re.findall(
+        r'public struct (\w+): SyncRequestMessage \{\n    public static let type = "([^"]+)"',
+        (MESSAGES / "SyncRequest.swift").read_text())}
+    owners = re.findall(r'public enum (\w+): FactsOwner \{ public static let service = "(\w+)" \}', body("Facts", "enum FactsOf"))
+    found |= {f"identity.{service}.facts.v1": f"ReadFacts<FactsOf.{name}>" for name, service in owners}
+    assert {type_: message["x-swift"] for type_, message in shared.items()} == found
+    for type_, message in shared.items():
+        is_facts = type_.endswith(".facts.v1")
+        assert message["x-scope"] == ("support" if is_facts else "identity.sync") and "x-or-scope" not in message
+        assert message["x-partition-subject"] == (["id"] if is_facts else ["deviceId"])
+        assert message["x-conforms"] == (["PersonQuery"] if is_facts else ["SyncRequestMessage"])
 
 
-def test_commands_have_the_scopes_of_swift() -> None:
-    for kind, struct in swift_types("command").items():
-        one = SWIFT[struct.partition("<")[0]]
-        message = CONTRACT.commands[BY_TYPE["commands"][kind]]
-        scope = next((swift_messages.DEFAULT_SCOPES[name] for name in one.protocols
-                      if name in swift_messages.DEFAULT_SCOPES), None)
-        if "scope" in one.statics:
-            scope = SCOPES[one.statics["scope"].removeprefix("Scope").removeprefix(".").strip("`")]
-        other = SCOPES[one.statics["orScope"].removeprefix(".")] if "orScope" in one.statics else None
-        assert (message["x-scope"], message.get("x-or-scope")) == (scope, other), kind
-        assert message.get("x-conforms", []) == [name for name in one.protocols if name != "CommandMessage"], kind
-        # By hand: what nobody reads is a mistake.
-        by_hand = bool({"CommandByHand", "RepairCommand"} & set(one.protocols))
-        assert (CONTRACT.schemas[CONTRACT.data_of(message)].get("additionalProperties") is False) == by_hand, kind
+def test_commands_by_hand_refuse_what_nobody_reads() -> None:
+    for name, message in CONTRACT.commands.items():
+        by_hand = bool({"CommandByHand", "RepairCommand"} & set(message.get("x-conforms", [])))
+        assert (CONTRACT.schemas[CONTRACT.data_of(message)].get("additionalProperties") is False) == by_hand, name
 
 
-# Of which Swift says it in more than one line: the cases below show them.
-BY_HAND = {
-    "EraseProfile", "GetProfile", "GetLinkedUser", "RestrictProfile", "ImportUsers", "ImportProfiles", "DecisionsNoted"}
-
-SEVERAL_NAMES = {"EraseProfile", "GetProfile", "GetLinkedUser", "RestrictProfile", "ChangeExternalID"}
-
-
-@pytest.mark.parametrize("kind", ["command", "event"])
-def test_messages_are_about_whom_swift_says(kind: str) -> None:
-    for type_, struct in swift_types(kind).items():
-        struct = struct.partition("<")[0]
-        one = SWIFT[struct]
-        message = CONTRACT.messages[BY_TYPE[f"{kind}s"][type_]]
-        wanted = one.subject
-        if {"RequestCommand", "SyncRequestMessage"} & set(one.protocols):
-            wanted = ["requestId"] if "RequestCommand" in one.protocols else ["deviceId"]
-        assert (wanted is None) == (struct in BY_HAND), struct
-        assert wanted in (None, message["x-partition-subject"]), struct
-        if one.about:
-            assert message["x-about"] == [one.about], struct
-        assert ("x-about" in message) == bool(one.about or struct in SEVERAL_NAMES), struct
-
-
-def test_refusals_are_worded_as_swift_words_them() -> None:
-    told = {schema["x-refusal"] for schema in CONTRACT.schemas.values() if "x-refusal" in schema}
-    source = "".join(path.read_text() for path in swift_messages.MESSAGES.parent.glob("*/*.swift"))
-    assert set(re.findall(r'"(data needs [^"\\]+)"', source)) == told
+def test_refusals_that_are_worded_by_hand() -> None:
+    by_hand = {schema["x-refusal"] for schema in CONTRACT.schemas.values() if {"x-refusal", "x-checked-by-hand"} <= set(schema)}
+    source = "".join(path.read_text() for path in MESSAGES.glob("*.swift"))
+    assert set(re.findall(r'"(data needs [^"\\]+)"', source)) == by_hand
     for name, schema in CONTRACT.schemas.items():
         is_choice = any("required" in one for key in ("oneOf", "anyOf") for one in schema.get(key, []))
         assert is_choice == ("x-refusal" in schema), name
 
 
-def resolved(owner: str, name: str) -> str:
-    """A nested type by its full name, as Swift finds it."""
-    parts = owner.split(".")
-    for end in range(len(parts), -1, -1):
-        full = ".".join([*parts[:end], name])
-        if full in SWIFT:
-            return full
-    return name
+# The generator
 
 
-def swift_member(owner: str, text: str) -> str:
-    text = text.replace("IdentityType.RawValue", "String")
-    return re.sub(r"[A-Z]\w*(?:\.\w+)*", lambda match: resolved(owner, match[0]), text)
+def swift(changed: contract.Contract) -> str:
+    return "\n".join(swift_structs.files(changed).values())
 
 
-def swift_of(schema: dict[str, Any]) -> str:
-    """The Swift type that the schema stands for, without the question mark of an optional member."""
-    if "x-swift" in schema:
-        return str(schema["x-swift"])
-    if "$ref" in schema:
-        return str(contract.follow(CONTRACT.document, schema).get("x-swift", CONTRACT.named(schema)))
-    if len(schema.get("allOf", [])) == 1:
-        return swift_of(schema["allOf"][0])
-    match schema.get("type"):
-        case "string": return "String"
-        case ["string", "null"]: return "String?"
-        case "boolean": return "Bool"
-        case "number": return "Double"
-        case "integer": return {"int64": "Int64", "int32": "Int32"}.get(schema.get("format", ""), "Int")
-        case "array": return f"[{swift_of(schema['items'])}]"
-        case "object" if "additionalProperties" in schema:
-            return f"[String: {swift_of(schema['additionalProperties'])}]"
-    return "JSONValue"
+def test_a_member_that_is_added_travels_without_another_edit() -> None:
+    changed = contract.Contract(copy.deepcopy(CONTRACT.document))
+    changed.schemas["LinkRequest"]["properties"]["label"] = {
+        "$ref": "#/components/schemas/ShortText", "description": "What it is called."}
+    before, after = swift(CONTRACT).splitlines(), swift(changed).splitlines()
+    assert [line.strip() for line in difflib.ndiff(before, after) if line[0] in "+-"] == [
+        "+     /// What it is called.",
+        "+     public var label: String?",
+        "-     public init(installId: InstallID, externalId: ExternalID) {",
+        "+     public init(installId: InstallID, externalId: ExternalID, label: String? = nil) {",
+        "+         self.label = label",
+        '+         if let label { try Validation.text(label, "label") }',
+    ]
 
 
-WRITTEN = [name for name, schema in CONTRACT.schemas.items() if "x-hand-written" not in schema and "Headers" not in name]
+@pytest.mark.parametrize(("word", "name"), [
+    ("created", "created"), ("tie-to-most-recent", "tieToMostRecent"), ("user.link", "userLink"), ("import", "importing"),
+    ("EXTERNAL_ID_TAKEN", "externalIDTaken"), ("userIdTooLong", "userIdTooLong"), ("mobile_number", "mobileNumber"),
+])
+def test_the_name_of_a_case(word: str, name: str) -> None:
+    assert swift_structs.case(word) == name
 
 
-@pytest.mark.parametrize("name", WRITTEN)
-def test_a_form_has_the_members_of_swift(name: str) -> None:
-    schema, one = CONTRACT.schemas[name], SWIFT[name]
-    if one.is_words:
-        assert schema["enum"] == list(one.cases)
-        return
-    assert list(schema["properties"]) == list(one.members), "the members, in their order"
-    always = schema.get("required", []) + schema.get("x-unless-dry-run", [])
-    for member, text in one.members.items():
-        inner = schema["properties"][member]
-        is_optional = text.endswith("?") or inner.get("x-empty") == "absent"
-        assert (member in always) != is_optional, f"{member}: {text}"
-        assert swift_of(inner).removesuffix("?") == swift_member(name, text).removesuffix("?"), member
-    assert schema.get("x-confidential", False) == (one.statics.get("isConfidential") == "true")
+def test_a_choice_of_several_members_is_not_guessed() -> None:
+    changed = contract.Contract(copy.deepcopy(CONTRACT.document))
+    del changed.schemas["CreateUser"]["x-checked-by-hand"]
+    with pytest.raises(contract.ContractError, match="CreateUser: a choice of several members is checked by hand"):
+        swift(changed)
 
 
-def test_every_form_that_travels_is_there() -> None:
-    """What commands, events, results and the status lead to."""
-    found: set[str] = set()
-
-    def go(name: str) -> None:
-        name = swift_messages.FORWARDED.get(name, name)
-        if name in found or name not in SWIFT:
-            return
-        found.add(name)
-        for text in SWIFT[name].members.values():
-            for other in re.findall(r"[A-Z]\w*(?:\.\w+)*", swift_member(name, text)):
-                go(other)
-
-    for name, one in SWIFT.items():
-        if one.is_command or one.is_event or one.is_result or name == "ReplicaStatus":
-            go(name)
-    # Enums of Swift that are no form of their own, and what is written by hand.
-    found -= {"ListElement", "ID", "SubjectRequest"}
-    assert not found - set(CONTRACT.schemas)
+@pytest.mark.parametrize(("member", "schema", "line"), [
+    ("label", {"type": "string"}, None),
+    ("label", {"type": "string", "maxLength": 9, "x-max-bytes": 9, "minLength": 1}, 'try Validation.text(label, "label", atMost: 9)'),
+    ("label", {"type": "string", "maxLength": 9, "x-max-bytes": 9}, 'try Validation.text(label, "label", atLeast: 0, atMost: 9)'),
+    ("label", {"type": "string", "maxLength": 9}, 'try Validation.identityValue(label, "label", atMost: 9)'),
+    ("label", {"$ref": "#/components/schemas/ExternalID"}, 'try Validation.identityValue(label, "label")'),
+    ("label", {"$ref": "#/components/schemas/DeviceID"}, 'try Validation.id(label, "label")'),
+    ("label", {"$ref": "#/components/schemas/GetProfile.Named"}, 'try label.validate("label")'),
+    ("label", {"$ref": "#/components/schemas/Timestamp"}, None), ("label", {"$ref": "#/components/schemas/GivenMPID"}, None),
+    ("label", {"type": "array", "maxItems": 9, "items": {"type": "string"}},
+     'try Validation.entries(label.count, "label", atMost: 9)'),
+])
+def test_how_a_limit_is_looked_at(member: str, schema: dict[str, Any], line: str | None) -> None:
+    changed = contract.Contract(copy.deepcopy(CONTRACT.document))
+    changed.schemas["LinkRequest"]["properties"][member] = schema
+    struct = swift(changed).partition("struct LinkRequest")[2].partition("\n}\n")[0]
+    assert [text.strip() for text in struct.splitlines() if "if let" in text] == ([f"if let label {{ {line} }}"] if line else [])
 
 
 def test_secrets_are_marked() -> None:
-    source = (swift_messages.MESSAGES / "Reply.swift").read_text()
+    source = (MESSAGES / "Reply.swift").read_text()
     names = set(re.findall(r'"(\w+)"', source.partition("names: Set<String> = [")[2].partition("]")[0]))
 
     def marked(schema: dict[str, Any]) -> set[str]:
@@ -321,16 +288,16 @@ def test_secrets_are_marked() -> None:
         assert set(schema.get("x-unless-dry-run", [])) <= marked(schema)
 
 
-def test_reason_codes_and_statuses() -> None:
-    assert CONTRACT.schemas["ReasonCode"]["enum"] == list(SWIFT["ReasonCode"].cases)
-    assert CONTRACT.schemas["IdentityType"]["enum"] == list(SWIFT["IdentityType"].cases)
-    assert CONTRACT.schemas["ReplyStatus"]["enum"] == list(SWIFT["ReplyStatus"].cases)
-    assert list(CONTRACT.document["x-scopes"]) == list(SWIFT["Scope"].cases)
-    assert list(CONTRACT.schemas["Reply"]["properties"]) == list(SWIFT["Reply"].members)
+def test_words_and_members_that_are_written_by_hand() -> None:
+    for name, file in {"ReasonCode": "ReasonCode", "IdentityType": "Members", "ReplyStatus": "Reply"}.items():
+        assert CONTRACT.schemas[name]["enum"] == words_of(file, name)
+    assert list(CONTRACT.document["x-scopes"]) == words_of("Message", "Scope")
+    members = re.findall(r"^    public var (\w+): ", body("Reply", "struct Reply<"), re.M)
+    assert list(CONTRACT.schemas["Reply"]["properties"]) == members
 
 
 def test_the_envelope_has_the_attributes_of_swift_in_their_order() -> None:
-    source = (swift_messages.MESSAGES.parent / "Envelope" / "CloudEvent.swift").read_text()
+    source = (MESSAGES.parent / "Envelope" / "CloudEvent.swift").read_text()
     keys = source.partition("enum CodingKeys: String, CodingKey, CaseIterable {")[2].partition("}")[0]
     words: list[str] = []
     for line in re.findall(r"case (.+)", keys):

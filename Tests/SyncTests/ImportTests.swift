@@ -13,6 +13,7 @@ import WireJSON
 /// Profiles of another system (docs/sync.md "Import").
 @Suite struct ImportTests: ErasingTests {
     private static let (five, six, seven): (MPID, MPID, MPID) = (mpid(5), mpid(6), mpid(7))
+    private static let none: [IdentityType: [String]] = [:]
     private static let then = Timestamp(milliseconds: World.start - 86_400_000)
 
     private static func mpid(_ number: Int64) -> MPID { MPID(number) ?? .max }
@@ -114,11 +115,13 @@ import WireJSON
         Case("a third value", who(mpid(1), [.other: ["2", "3"]]), upsert: true, .conflict, .limitExceeded, .other),
         Case(
             "seen backwards",
-            .init(mpid: five, identities: [:], firstSeen: then, lastSeen: .init(milliseconds: then.milliseconds - 1)),
+            .init(mpid: five, identities: none, firstSeen: then, lastSeen: .init(milliseconds: then.milliseconds - 1)),
             .conflict, .badTime),
         Case(
             "in the future",
-            .init(mpid: five, identities: [:], firstSeen: then, lastSeen: .init(milliseconds: World.start + 9_000_000)),
+            .init(
+                mpid: five, identities: none, firstSeen: then,
+                lastSeen: .init(milliseconds: World.start + 9_000_000)),
             .conflict, .badTime),
     ]) func whatBecomesOfAnElement(_ one: Case) throws {
         let world = try given()

@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import swift_messages
-from contract import Contract, Node, follow
+from contract import Contract, ContractError, Node, follow
 from reference import Pages
 
 FOLDER = "Shared/Contracts/Generated"
@@ -25,11 +24,8 @@ HEAD = """// SPDX-License-Identifier: Apache-2.0
 """
 # Words that are none of Swift's names.
 NAMES = {"import": "importing"}
-NUMBERS = {"int64": "Int64", "int32": "Int32"}
 # Forms whose limits are looked at as they are read.
 READ = {"MPID", "GivenMPID", "Timestamp"}
-# Protocols that say themselves whom a command is about.
-SAYS_SUBJECT = {"ImportCommand"}
 
 
 def files(contract: Contract) -> dict[str, str]:
@@ -44,7 +40,6 @@ class Member:
     type: str
     is_optional: bool
     is_map: bool
-    words: str = ""
 
     @property
     def full(self) -> str:
@@ -79,12 +74,9 @@ class Structs:
     def __init__(self, contract: Contract) -> None:
         self.contract = contract
         self.homes = Pages(contract).homes
-        self.services = Pages(contract).services
-        # What still stands in Shared/Contracts/Messages.
-        pending = swift_messages.read_all(swift_messages.MESSAGES)
         self.written = {
             name: schema for name, schema in contract.schemas.items()
-            if "x-hand-written" not in schema and not name.endswith("Headers") and name not in pending}
+            if "x-hand-written" not in schema and not name.endswith("Headers")}
         self.forms = self.find_forms()
         self.checked: set[str] = set()
         self.checked = self.find_checked()
@@ -150,7 +142,7 @@ class Structs:
             case ["string", "null"]: return "String?"
             case "boolean": return "Bool"
             case "number": return "Double"
-            case "integer": return NUMBERS.get(schema.get("format", ""), "Int")
+            case "integer": return schema.get("format", "int").capitalize()
             case "array": return f"[{self.swift(schema['items'])}]"
             case "object" if isinstance(schema.get("additionalProperties"), dict):
                 return f"[String: {self.swift(schema['additionalProperties'])}]"
@@ -161,12 +153,13 @@ class Structs:
         always = schema.get("required", []) + schema.get("x-unless-dry-run", [])
         found = []
         for key, inner in schema["properties"].items():
-            type_ = self.swift(inner)
-            is_optional = key not in always and inner.get("x-empty") != "absent"
             # A nested type by its short name.
-            type_ = re.sub(rf"\b{re.escape(name)}\.(?=[A-Z])", "", type_)
+            type_ = re.sub(rf"\b{re.escape(name)}\.(?=[A-Z])", "", self.swift(inner))
+            is_optional = key not in always and inner.get("x-empty") != "absent"
             is_map = type_.startswith("[String: ")
-            found.append(Member(key, inner, type_.removesuffix("?"), is_optional, is_map, inner.get("description", "")))
+            if is_map and is_optional:
+                raise ContractError(f"{name}.{key}: a map that may be missing has x-empty")
+            found.append(Member(key, inner, type_.removesuffix("?"), is_optional, is_map))
         return found
 
     # Files
@@ -198,18 +191,16 @@ class Structs:
             yield from words_of(short, form.schema, indent)
             return
         yield f"{indent}public struct {short}: {', '.join(form.protocols)} {{"
-        parts = [part for part in self.parts(form, indent + "    ") if part]
-        for number, part in enumerate(parts):
-            yield from part
-            if number + 1 < len(parts):
-                yield ""
+        for number, part in enumerate(part for part in self.parts(form, indent + "    ") if part):
+            yield from ([""] if number else []) + part
         yield f"{indent}}}"
 
     def words(self, form: Form) -> str:
         words = form.schema.get("description", "")
         for status in sorted(set(form.results.values())):
             names = " or ".join(f"``{name}``" for name, its in form.results.items() if its == status)
-            words += f" {f'While it is `{status}`' if status == 'pending' else f'Where it is `{status}`' if status else 'Result'}: {names}."
+            when = "While" if status == "pending" else "Where"
+            words += f" {when} it is `{status}`: {names}." if status else f" Result: {names}."
         return words.strip()
 
     def parts(self, form: Form, indent: str) -> Iterator[list[str]]:
@@ -238,7 +229,7 @@ class Structs:
             yield f"{indent}public static var isConfidential: Bool {{ true }}"
 
     def member(self, member: Member, indent: str) -> Iterator[str]:
-        yield from docs(member.words, indent)
+        yield from docs(member.schema.get("description", ""), indent)
         yield f"{indent}{'@SortedKeys ' if member.is_map else ''}public var {member.name}: {member.full}"
 
     # Reading and writing
@@ -282,10 +273,11 @@ class Structs:
 
     def about(self, form: Form, indent: str) -> Iterator[str]:
         message = form.message or {}
-        if "x-partition-subject" not in message or SAYS_SUBJECT & set(form.protocols):
+        paths = message.get("x-partition-subject", [])
+        # Of a list of people: ImportCommand says it.
+        if not paths or "[*]" in paths[0]:
             return
         name = "partitionSubject" if form.is_command else "subject"
-        paths = message["x-partition-subject"]
         yield f"{indent}public var {name}: String {{ {self.first(form, paths)} }}"
         if "x-about" not in message:
             return
@@ -324,7 +316,8 @@ class Structs:
         if path == "{identities}":
             return "identities.min { $0.key < $1.key }?.value", False
         one = re.fullmatch(r"(\w+)(?:\[(0|-1)\]|\.(\w+))?", path)
-        assert one, path
+        if one is None:
+            raise ContractError(f"{name}: {path} leads to no member")
         member = next(member for member in self.members(name) if member.name == one[1])
         mark = "?" if member.is_optional else ""
         if one[2]:
@@ -366,7 +359,8 @@ class Structs:
             return
         members = {member.name: member for member in self.members(name)}
         sets = [one["required"] for key in ("oneOf", "anyOf") for one in schema.get(key, [])]
-        assert all(len(names) == 1 for names in sets), f"{name}: a choice of several members is checked by hand"
+        if any(len(names) != 1 for names in sets):
+            raise ContractError(f"{name}: a choice of several members is checked by hand")
         there = [f"!{one}.isEmpty" if members[one].is_map else f"{one} != nil" for [one] in sets]
         met = " || ".join(there)
         if "oneOf" in schema:
@@ -432,7 +426,8 @@ class Structs:
 
     def map_checks(self, schema: Node, value: str, path: str) -> Iterator[str]:
         inner = schema["additionalProperties"]
-        names = [*self.check(schema["propertyNames"] | {"x-swift": "String"}, "type", path, False)] if "propertyNames" in schema else []
+        words = schema.get("propertyNames", {}) | {"x-swift": "String"}
+        names = [*self.check(words, "type", path, False)]
         values = [*self.check(inner, "value", f"{path}.\\(type)", "null" in inner.get("type", []))]
         if names or values:
             yield f"for (type, value) in {value}.sorted(by: {{ $0.key < $1.key }}) {{"

@@ -193,6 +193,231 @@ public struct EraseUser: CommandMessage {
     }
 }
 
+/// The sync service erased a profile: the person linked with it goes as with `link.erase-user`. Result:
+/// ``ErasureCertificate``.
+public struct ForgetPerson: CommandMessage {
+    public static let type = "identity.link.forget.v1"
+    public static let scope = Scope.internal
+
+    public var userId: UserID?
+    /// The person with this external id goes, unless it was linked with it after `erasedAt`.
+    public var externalId: ExternalID?
+    /// The moment (L45) of the command that erased the profile. Absent: now.
+    public var erasedAt: Timestamp?
+
+    public init(userId: UserID? = nil, externalId: ExternalID? = nil, erasedAt: Timestamp? = nil) {
+        self.userId = userId
+        self.externalId = externalId
+        self.erasedAt = erasedAt
+    }
+
+    public var partitionSubject: String { externalId?.text ?? userId?.text ?? "" }
+
+    public func validate() throws(Rejection) {
+        guard userId != nil || externalId != nil else {
+            throw Rejection(.invalidRequest, "data needs userId, externalId or both.")
+        }
+        if let userId { try Validation.id(userId, "userId") }
+        if let externalId { try Validation.identityValue(externalId, "externalId") }
+    }
+}
+
+/// What became of the erasure of a user. `USER_NOT_FOUND` when there was none. Result: ``ErasureCertificate``.
+public struct GetUserErasure: PersonQuery {
+    public static let type = "identity.link.get-erasure.v1"
+    public static let scope = Scope.userDelete
+
+    public var userId: UserID
+
+    public init(userId: UserID) {
+        self.userId = userId
+    }
+
+    public var partitionSubject: String { userId.text }
+
+    public var subject: (kind: String, name: String) { ("userId", userId.text) }
+
+    public func validate() throws(Rejection) {
+        try Validation.id(userId, "userId")
+    }
+}
+
+/// Reads a user of the link service, found by one of three ids. Result: ``LinkedUserResult``.
+public struct GetLinkedUser: PersonQuery {
+    public static let type = "identity.link.get-user.v1"
+    public static let scope = Scope.support
+
+    public var userId: UserID?
+    public var externalId: ExternalID?
+    /// Of an install that the user is on.
+    public var installId: InstallID?
+    /// Where the page before ended (`next`).
+    public var after: String?
+
+    public init(
+        userId: UserID? = nil, externalId: ExternalID? = nil, installId: InstallID? = nil, after: String? = nil
+    ) {
+        self.userId = userId
+        self.externalId = externalId
+        self.installId = installId
+        self.after = after
+    }
+
+    public var partitionSubject: String { externalId?.text ?? userId?.text ?? installId?.text ?? "" }
+
+    public var subject: (kind: String, name: String) {
+        if let externalId { return ("externalId", externalId.text) }
+        if let userId { return ("userId", userId.text) }
+        return ("installId", installId?.text ?? "")
+    }
+
+    public func validate() throws(Rejection) {
+        guard [userId != nil, externalId != nil, installId != nil].count(where: { $0 }) == 1 else {
+            throw Rejection(.invalidRequest, "data needs one of userId, externalId and installId.")
+        }
+        if let userId { try Validation.id(userId, "userId") }
+        if let externalId { try Validation.identityValue(externalId, "externalId") }
+        if let installId { try Validation.id(installId, "installId") }
+        if let after { try Validation.text(after, "after", atMost: 1000) }
+    }
+}
+
+/// Makes an install its person's active one, whatever elections said. Result: ``InstallResult``.
+public struct MakeInstallActive: RepairCommand {
+    public static let type = "identity.link.make-active.v1"
+    public static let scope = Scope.support
+
+    public var installId: InstallID
+    public var author: String
+    public var reason: String
+
+    public init(installId: InstallID, author: String, reason: String) {
+        self.installId = installId
+        self.author = author
+        self.reason = reason
+    }
+
+    public var partitionSubject: String { installId.text }
+
+    public var subject: (kind: String, name: String) { ("installId", installId.text) }
+
+    public func validate() throws(Rejection) {
+        try Validation.id(installId, "installId")
+        try Validation.text(author, "author")
+        try Validation.text(reason, "reason", atMost: 1000)
+    }
+}
+
+/// Takes the external id off a person, who stays on its installs, unlinked; nothing links the two again but
+/// `link.change-external-id`. Result: ``LinkedUserResult``.
+public struct UnlinkUser: RepairCommand {
+    public static let type = "identity.link.unlink-user.v1"
+    public static let scope = Scope.support
+
+    public var userId: UserID
+    public var author: String
+    public var reason: String
+
+    public init(userId: UserID, author: String, reason: String) {
+        self.userId = userId
+        self.author = author
+        self.reason = reason
+    }
+
+    public var partitionSubject: String { userId.text }
+
+    public var subject: (kind: String, name: String) { ("userId", userId.text) }
+
+    public func validate() throws(Rejection) {
+        try Validation.id(userId, "userId")
+        try Validation.text(author, "author")
+        try Validation.text(reason, "reason", atMost: 1000)
+    }
+}
+
+/// Gives a person another external id, or its first one. The one before names nobody for a while. The person is found
+/// by `userId` or by `externalId`, the present one. Result: ``LinkedUserResult``.
+public struct ChangeExternalID: RepairCommand {
+    public static let type = "identity.link.change-external-id.v1"
+    public static let scope = Scope.support
+
+    public var userId: UserID?
+    public var externalId: ExternalID?
+    public var newExternalId: ExternalID
+    /// Where the new one is held for somebody who had it before, the hold ends.
+    public var endHold: Bool?
+    public var author: String
+    public var reason: String
+
+    public init(
+        userId: UserID? = nil, externalId: ExternalID? = nil, newExternalId: ExternalID, endHold: Bool? = nil,
+        author: String, reason: String
+    ) {
+        self.userId = userId
+        self.externalId = externalId
+        self.newExternalId = newExternalId
+        self.endHold = endHold
+        self.author = author
+        self.reason = reason
+    }
+
+    public var partitionSubject: String { newExternalId.text }
+
+    public var subject: (kind: String, name: String) {
+        if let userId { return ("userId", userId.text) }
+        return ("externalId", externalId?.text ?? "")
+    }
+
+    public func validate() throws(Rejection) {
+        guard (userId != nil) != (externalId != nil) else {
+            throw Rejection(.invalidRequest, "data needs userId or externalId, and not both.")
+        }
+        if let userId { try Validation.id(userId, "userId") }
+        if let externalId { try Validation.identityValue(externalId, "externalId") }
+        try Validation.identityValue(newExternalId, "newExternalId")
+        try Validation.text(author, "author")
+        try Validation.text(reason, "reason", atMost: 1000)
+    }
+}
+
+/// Brings users of another system, with their installs (docs/link.md "Import"). Result: ``ImportResult``.
+public struct ImportUsers: ImportCommand {
+    public static let type = "identity.link.import-users.v1"
+    public static let scope = Scope.importing
+
+    public var users: [ListElement<ImportedUser>]
+    public var upsert: Bool?
+    public var events: Bool?
+
+    public init(users: [ListElement<ImportedUser>], upsert: Bool? = nil, events: Bool? = nil) {
+        self.users = users
+        self.upsert = upsert
+        self.events = events
+    }
+}
+
+/// The user service: a user who was never linked has not come back to this install. Nobody is on it from then on, and
+/// the user is gone if it was on no other. Who is linked by then stays. Result: ``InstallResult``.
+public struct ExpirePerson: CommandMessage {
+    public static let type = "identity.link.expire-user.v1"
+    public static let scope = Scope.internal
+
+    public var installId: InstallID
+    public var userId: UserID
+
+    public init(installId: InstallID, userId: UserID) {
+        self.installId = installId
+        self.userId = userId
+    }
+
+    public var partitionSubject: String { installId.text }
+
+    public func validate() throws(Rejection) {
+        try Validation.id(installId, "installId")
+        try Validation.id(userId, "userId")
+    }
+}
+
 public struct InstallRegistered: EventMessage {
     public static let type = "identity.link.install-registered.v1"
 
@@ -358,6 +583,72 @@ public struct UserErased: EventMessage {
     public var subject: String { userId.text }
 }
 
+/// A person lost its external id (`link.unlink-user`).
+public struct ExternalIDRemoved: EventMessage {
+    public static let type = "identity.link.external-id-removed.v1"
+
+    public var userId: UserID
+    public var externalId: ExternalID
+    /// Links of before that the person had are over.
+    public var unlinkedAt: Timestamp
+    public var author: String
+    public var reason: String
+
+    public init(userId: UserID, externalId: ExternalID, unlinkedAt: Timestamp, author: String, reason: String) {
+        self.userId = userId
+        self.externalId = externalId
+        self.unlinkedAt = unlinkedAt
+        self.author = author
+        self.reason = reason
+    }
+
+    public var subject: String { userId.text }
+}
+
+/// A person has another external id (`link.change-external-id`).
+public struct ExternalIDChanged: EventMessage {
+    public static let type = "identity.link.external-id-changed.v1"
+
+    public var userId: UserID
+    public var externalId: ExternalID
+    /// `nil` for a person that had none.
+    public var previousExternalId: ExternalID?
+    /// Since when the person has the external id, see `linkedAt`.
+    public var linkedAt: Timestamp
+    public var author: String
+    public var reason: String
+
+    public init(
+        userId: UserID, externalId: ExternalID, previousExternalId: ExternalID? = nil, linkedAt: Timestamp,
+        author: String, reason: String
+    ) {
+        self.userId = userId
+        self.externalId = externalId
+        self.previousExternalId = previousExternalId
+        self.linkedAt = linkedAt
+        self.author = author
+        self.reason = reason
+    }
+
+    public var subject: String { userId.text }
+}
+
+/// A user who was never linked is gone because nobody came back.
+public struct UserExpired: EventMessage {
+    public static let type = "identity.link.user-expired.v1"
+
+    public var userId: UserID
+    /// The install that it was on last.
+    public var installId: InstallID
+
+    public init(userId: UserID, installId: InstallID) {
+        self.userId = userId
+        self.installId = installId
+    }
+
+    public var subject: String { userId.text }
+}
+
 /// `link.request` and `link.establish`.
 public struct LinkResult: CommandResult {
     /// 24 lower-case hex characters.
@@ -412,6 +703,124 @@ public struct InstallResult: CommandResult {
         self.inactiveBecause = inactiveBecause
         self.isUsersFirst = isUsersFirst
         self.version = version
+    }
+}
+
+/// A user of the link service, and the installs that it is on.
+public struct LinkedUserResult: CommandResult {
+    public struct Install: Codable, Sendable, Hashable {
+        public var installId: InstallID
+        public var device: Device
+        public var status: InstallStatus
+        public var isActive: Bool
+        /// `nil` where it is active.
+        public var inactiveBecause: InactiveBecause?
+        public var isUsersFirst: Bool
+        /// Counts the changes of the install, see `version`.
+        public var version: Int64
+
+        public init(
+            installId: InstallID, device: Device, status: InstallStatus, isActive: Bool,
+            inactiveBecause: InactiveBecause? = nil, isUsersFirst: Bool, version: Int64
+        ) {
+            self.installId = installId
+            self.device = device
+            self.status = status
+            self.isActive = isActive
+            self.inactiveBecause = inactiveBecause
+            self.isUsersFirst = isUsersFirst
+            self.version = version
+        }
+    }
+
+    public var userId: UserID
+    /// `nil` for one that is not linked.
+    public var externalId: ExternalID?
+    /// Since when the user has the external id.
+    public var linkedAt: Timestamp?
+    /// When the command was given that made the user; `nil` for an erased one.
+    public var createdAt: Timestamp?
+    public var isErased: Bool
+    /// The latest to get this user first, 100 at most.
+    public var installs: [Install]
+    /// The next page's `after`, for the same question; `nil` on the last page.
+    public var next: String?
+
+    public init(
+        userId: UserID, externalId: ExternalID? = nil, linkedAt: Timestamp? = nil, createdAt: Timestamp? = nil,
+        isErased: Bool, installs: [Install], next: String? = nil
+    ) {
+        self.userId = userId
+        self.externalId = externalId
+        self.linkedAt = linkedAt
+        self.createdAt = createdAt
+        self.isErased = isErased
+        self.installs = installs
+        self.next = next
+    }
+}
+
+/// Who was brought by a list, and not by what they did.
+public enum ImportCause: String, WireEnum {
+    case importing = "import"
+}
+
+public struct ImportedUser: Codable, Sendable, Hashable {
+    public struct Install: Codable, Sendable, Hashable {
+        public var installId: InstallID
+        public var device: Device
+        /// Absent: whether it is the only one.
+        public var isActive: Bool?
+        /// Absent: enabled.
+        public var status: InstallStatus?
+
+        public init(installId: InstallID, device: Device, isActive: Bool? = nil, status: InstallStatus? = nil) {
+            self.installId = installId
+            self.device = device
+            self.isActive = isActive
+            self.status = status
+        }
+
+        private enum CodingKeys: String, CodingKey, CaseIterable {
+            case installId, device, isActive, status
+        }
+
+        public init(from decoder: any Decoder) throws {
+            try decoder.refuseUnknownMembers(but: CodingKeys.self)
+            let container = try decoder.container(keyedBy: CodingKeys.self)
+            installId = try container.decode(InstallID.self, forKey: .installId)
+            device = try container.decode(Device.self, forKey: .device)
+            isActive = try container.decodeIfPresent(Bool.self, forKey: .isActive)
+            status = try container.decodeIfPresent(InstallStatus.self, forKey: .status)
+        }
+    }
+
+    /// As the other system named it: 24 lower-case hex characters.
+    public var userId: UserID
+    public var externalId: ExternalID?
+    public var createdAt: Timestamp?
+    public var installs: [Install]?
+
+    public init(
+        userId: UserID, externalId: ExternalID? = nil, createdAt: Timestamp? = nil, installs: [Install]? = nil
+    ) {
+        self.userId = userId
+        self.externalId = externalId
+        self.createdAt = createdAt
+        self.installs = installs
+    }
+
+    private enum CodingKeys: String, CodingKey, CaseIterable {
+        case userId, externalId, createdAt, installs
+    }
+
+    public init(from decoder: any Decoder) throws {
+        try decoder.refuseUnknownMembers(but: CodingKeys.self)
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        userId = try container.decode(UserID.self, forKey: .userId)
+        externalId = try container.decodeIfPresent(ExternalID.self, forKey: .externalId)
+        createdAt = try container.decodeIfPresent(Timestamp.self, forKey: .createdAt)
+        installs = try container.decodeIfPresent([Install].self, forKey: .installs)
     }
 }
 

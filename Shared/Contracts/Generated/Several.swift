@@ -2,6 +2,444 @@
 
 // Written by scripts/generate from docs/asyncapi.yaml.
 
+public import WireJSON
+
+/// An event that was not sent.
+public struct ReplyEvent: Codable, Sendable, Hashable {
+    public var type: String
+    public var data: JSONValue
+
+    public init(type: String, data: JSONValue) {
+        self.type = type
+        self.data = data
+    }
+}
+
+/// What an erasure did, and what remains: ids, counts and times, and no other value of the person. The final answer to
+/// `link.erase-user` and `sync.erase-profile`, and kept beside the tombstones. What one service asks another to forget
+/// is answered by the certificate of that part.
+public struct ErasureCertificate: CommandResult {
+    /// The ids that are kept, so that nothing brings them back.
+    public struct Subject: Codable, Sendable, Hashable {
+        public var userIds: [UserID]
+        /// The smallest first.
+        public var mpids: [MPID]
+
+        public init(userIds: [UserID] = [], mpids: [MPID] = []) {
+            self.userIds = userIds
+            self.mpids = mpids
+        }
+    }
+
+    /// How much of it is gone, by service. A service that is not there was not asked: another certificate has its part.
+    public struct Counts: Codable, Sendable, Hashable {
+        public struct Link: Codable, Sendable, Hashable {
+            public var persons: Int
+            public var installs: Int
+
+            public init(persons: Int = 0, installs: Int = 0) {
+                self.persons = persons
+                self.installs = installs
+            }
+        }
+
+        public struct User: Codable, Sendable, Hashable {
+            public var installs: Int
+            public var codes: Int
+
+            public init(installs: Int = 0, codes: Int = 0) {
+                self.installs = installs
+                self.codes = codes
+            }
+        }
+
+        public struct Sync: Codable, Sendable, Hashable {
+            public var profiles: Int
+            public var identities: Int
+            /// Those that have lost a user.
+            public var devices: Int
+            public var aliases: Int
+
+            public init(profiles: Int = 0, identities: Int = 0, devices: Int = 0, aliases: Int = 0) {
+                self.profiles = profiles
+                self.identities = identities
+                self.devices = devices
+                self.aliases = aliases
+            }
+        }
+
+        public struct Verification: Codable, Sendable, Hashable {
+            public var sessions: Int
+
+            public init(sessions: Int = 0) {
+                self.sessions = sessions
+            }
+        }
+
+        public var link: Link?
+        public var user: User?
+        public var sync: Sync?
+        public var verification: Verification?
+
+        public init(link: Link? = nil, user: User? = nil, sync: Sync? = nil, verification: Verification? = nil) {
+            self.link = link
+            self.user = user
+            self.sync = sync
+            self.verification = verification
+        }
+    }
+
+    /// Where copies are that no erasure reaches.
+    public struct Remainder: Codable, Sendable, Hashable {
+        public enum Place: String, WireEnum {
+            /// The record of what was asked and answered.
+            case inbox
+            /// Of commands, events and replies.
+            case topics
+            case deadLetters
+            case backups
+        }
+
+        public var place: Place
+        /// Absent: as long as the operator keeps them.
+        public var until: Timestamp?
+
+        public init(place: Place, until: Timestamp? = nil) {
+            self.place = place
+            self.until = until
+        }
+    }
+
+    /// The command that began it.
+    public var requestId: CommandID
+    public var erasedAt: Timestamp
+    /// Absent while another service has not answered, or could not do its part; then `done` is what is known so far.
+    public var completedAt: Timestamp?
+    public var subject: Subject
+    public var done: Counts
+    /// How many profiles hold a value that the command named, and stay.
+    public var heldByOthers: Int
+    public var remains: [Remainder]
+
+    public init(
+        requestId: CommandID, erasedAt: Timestamp, completedAt: Timestamp? = nil, subject: Subject = Subject(),
+        done: Counts, heldByOthers: Int = 0, remains: [Remainder] = []
+    ) {
+        self.requestId = requestId
+        self.erasedAt = erasedAt
+        self.completedAt = completedAt
+        self.subject = subject
+        self.done = done
+        self.heldByOthers = heldByOthers
+        self.remains = remains
+    }
+}
+
+/// What a service holds about an id, and a page of what was decided about it.
+public struct FactsResult: CommandResult {
+    public var id: String
+    /// The rows, each an object with its `kind`. On the first page only.
+    public var state: [JSONValue]
+    /// The newest first.
+    public var facts: [Fact]
+    /// What the next page is asked for with; missing at the end. It says nothing to anybody else.
+    public var next: String?
+
+    public init(id: String, state: [JSONValue], facts: [Fact], next: String? = nil) {
+        self.id = id
+        self.state = state
+        self.facts = facts
+        self.next = next
+    }
+}
+
+/// Of `link.import-users` and `sync.import-profiles`: one for each element, in their order.
+public struct ImportResult: CommandResult {
+    public struct Element: Codable, Sendable, Hashable {
+        public var index: Int
+        public var outcome: ImportOutcome
+        /// Of a conflict.
+        public var reason: ImportConflict?
+        /// Of the identity that is in the way.
+        public var type: IdentityType?
+        /// What is wrong with what is invalid, for people.
+        public var message: String?
+
+        public init(
+            index: Int, outcome: ImportOutcome, reason: ImportConflict? = nil, type: IdentityType? = nil,
+            message: String? = nil
+        ) {
+            self.index = index
+            self.outcome = outcome
+            self.reason = reason
+            self.type = type
+            self.message = message
+        }
+    }
+
+    public var results: [Element]
+
+    public init(results: [Element]) {
+        self.results = results
+    }
+}
+
+/// Asks a service what it holds about any id, and what was decided about it (contracts.md, "Facts").
+public struct FactsQuery: Codable, Sendable, Hashable {
+    /// An install, a user, an external id, an MPID, an identity value, a device, or a command's id: 1 to 750
+    /// characters.
+    public var id: String
+    /// Of a command's id: the CloudEvents `source` that it was sent with. Default: the gateway and `identitybus send`.
+    public var source: SourceID?
+    /// Where the page before ended (`next`).
+    public var page: String?
+
+    public init(id: String, source: SourceID? = nil, page: String? = nil) {
+        self.id = id
+        self.source = source
+        self.page = page
+    }
+
+    func validate() throws(Rejection) {
+        try Validation.identityValue(id, "id")
+        if let source { try Validation.text(source.text, "source", atMost: 1024) }
+        if let page { try Validation.text(page, "page", atMost: 8192) }
+    }
+}
+
+/// One decision of a service.
+public struct Fact: Codable, Sendable, Hashable {
+    /// An event, or a command to another service, that came of the decision.
+    public struct Told: Codable, Sendable, Hashable {
+        public var type: String
+        /// `null` where it is too long to be told here.
+        public var data: JSONValue
+
+        public init(type: String, data: JSONValue) {
+            self.type = type
+            self.data = data
+        }
+    }
+
+    public var service: String
+    public var decidedAt: Timestamp
+    /// Where the record stood that was decided.
+    public var topic: String
+    public var partition: Int32
+    public var offset: Int64
+    /// Of that record.
+    public var type: String
+    public var source: SourceID
+    public var commandId: CommandID
+    /// The API key of whoever sent it, where that needs `support`, `user.delete` or `admin`.
+    public var authId: String?
+    /// Of the trace that it was sent in (W3C Trace Context).
+    public var traceId: String?
+    /// `succeeded`, `rejected`, `expired`, `pending` or `noted`.
+    public var outcome: String
+    /// Why it was rejected.
+    public var reason: String?
+    public var message: String?
+    /// What the sender was answered; not when that holds a secret.
+    public var result: JSONValue?
+    /// The sender was answered with a secret, which is told to nobody else.
+    public var hasSecret: Bool?
+    public var events: [Told]
+    public var commands: [Told]
+
+    public init(
+        service: String, decidedAt: Timestamp, topic: String, partition: Int32, offset: Int64, type: String,
+        source: SourceID, commandId: CommandID, authId: String? = nil, traceId: String? = nil, outcome: String,
+        reason: String? = nil, message: String? = nil, result: JSONValue? = nil, hasSecret: Bool? = nil,
+        events: [Told] = [], commands: [Told] = []
+    ) {
+        self.service = service
+        self.decidedAt = decidedAt
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+        self.type = type
+        self.source = source
+        self.commandId = commandId
+        self.authId = authId
+        self.traceId = traceId
+        self.outcome = outcome
+        self.reason = reason
+        self.message = message
+        self.result = result
+        self.hasSecret = hasSecret
+        self.events = events
+        self.commands = commands
+    }
+}
+
+/// A service says when it decided what neither an event nor a reply tells of: events of others that changed nothing,
+/// and commands that are answered later. It says also which records of commands it did not decide. The `time` of the
+/// message is that of all these. A replay goes by it (docs/loop.md).
+public struct DecisionsNoted: EventMessage {
+    public static let type = "identity.noted.v1"
+
+    /// Of each decision the id that its first message would have had.
+    public var decisions: [String]
+    /// The records that repeated a command. Each has an id that comes from its place.
+    public var repeated: [String]?
+    /// The records that were refused: without taking an id, by a reply that may reach nobody, or as they repeated a
+    /// refusal.
+    public var refused: [String]?
+    /// Replies by which a replay refused what nothing of the past tells to have been refused. The next one does not go
+    /// by them: the apps file of this one was another, perhaps.
+    public var refusedInReplay: [String]?
+
+    public init(
+        decisions: [String] = [], repeated: [String]? = nil, refused: [String]? = nil, refusedInReplay: [String]? = nil
+    ) {
+        self.decisions = decisions
+        self.repeated = repeated
+        self.refused = refused
+        self.refusedInReplay = refusedInReplay
+    }
+
+    public var subject: String { decisions.last ?? repeated?.last ?? refused?.last ?? refusedInReplay?.last ?? "" }
+}
+
+/// How one replica of a service or of the gateway is doing: the data of its record on `identity.status.v1`, which each
+/// replica replaces every ten seconds (docs/contracts.md "Status"). It names no person and no app.
+public struct ReplicaStatus: Message {
+    public static let type = "identity.status.v1"
+
+    /// Why a replica is not ready: a line of `/readyz`.
+    public struct Failure: Codable, Sendable, Hashable {
+        public var name: String
+        public var detail: String
+
+        public init(name: String, detail: String) {
+            self.name = name
+            self.detail = detail
+        }
+    }
+
+    /// The version of the apps file that is in force.
+    public struct Apps: Codable, Sendable, Hashable {
+        public var digest: String
+        /// Whether the file as it is now is in force.
+        public var isValid: Bool
+
+        public init(digest: String, isValid: Bool) {
+            self.digest = digest
+            self.isValid = isValid
+        }
+    }
+
+    /// What was decided since the status before.
+    public struct Decided: Codable, Sendable, Hashable {
+        public var seconds: Double
+        /// How many decisions ended how.
+        @SortedKeys public var outcomes: [String: Int]
+        /// Of those that were refused.
+        @SortedKeys public var reasons: [String: Int]
+        /// How long a batch took to be decided and committed, on the average; missing when there was none.
+        public var commitMilliseconds: Double?
+
+        public init(
+            seconds: Double, outcomes: [String: Int], reasons: [String: Int], commitMilliseconds: Double? = nil
+        ) {
+            self.seconds = seconds
+            self.outcomes = outcomes
+            self.reasons = reasons
+            self.commitMilliseconds = commitMilliseconds
+        }
+    }
+
+    /// Of the service, whichever replica says it.
+    public struct DeadLetters: Codable, Sendable, Hashable {
+        public var open: Int64
+        public var oldestSeconds: Double?
+
+        public init(open: Int64, oldestSeconds: Double? = nil) {
+            self.open = open
+            self.oldestSeconds = oldestSeconds
+        }
+    }
+
+    public var service: String
+    /// Host and process, as in the progress table.
+    public var replica: String
+    public var version: String
+    public var commit: String
+    public var startedAt: Timestamp
+    public var isReady: Bool
+    public var failing: [Failure]
+    public var apps: Apps
+    /// How many partitions it decides.
+    public var partitions: Int
+    /// What stands in the topics and is not decided, and for how long the oldest of it; missing when it is not known.
+    /// Of a gateway: how many requests wait for an answer.
+    public var waiting: Int64?
+    public var oldestSeconds: Double?
+    /// Missing in a gateway, which decides nothing.
+    public var decided: Decided?
+    public var deadLetters: DeadLetters?
+
+    public init(
+        service: String, replica: String, version: String, commit: String, startedAt: Timestamp, isReady: Bool,
+        failing: [Failure] = [], apps: Apps, partitions: Int, waiting: Int64? = nil, oldestSeconds: Double? = nil,
+        decided: Decided? = nil, deadLetters: DeadLetters? = nil
+    ) {
+        self.service = service
+        self.replica = replica
+        self.version = version
+        self.commit = commit
+        self.startedAt = startedAt
+        self.isReady = isReady
+        self.failing = failing
+        self.apps = apps
+        self.partitions = partitions
+        self.waiting = waiting
+        self.oldestSeconds = oldestSeconds
+        self.decided = decided
+        self.deadLetters = deadLetters
+    }
+}
+
+/// What became of an element.
+public enum ImportOutcome: String, WireEnum {
+    case created
+    /// It was there already, with all that the element says, or by this very element.
+    case same
+    /// Something was added.
+    case changed
+    /// Nothing of it was done, for a reason.
+    case conflict
+    /// It is not such an element.
+    case invalid
+}
+
+/// Why nothing of an element was done. For programs; never renamed.
+public enum ImportConflict: String, WireEnum {
+    /// Another user has the external id, or it is held for one.
+    case externalIDTaken = "EXTERNAL_ID_TAKEN"
+    /// Another app has a user with this id.
+    case userIDTaken = "USER_ID_TAKEN"
+    case userErased = "USER_ERASED"
+    case profileErased = "PROFILE_ERASED"
+    /// Another profile has a value that belongs to one.
+    case identityTaken = "IDENTITY_TAKEN"
+    /// Something is known of the install already, and not this user on it.
+    case installTaken = "INSTALL_TAKEN"
+    /// The device has another current user.
+    case deviceTaken = "DEVICE_TAKEN"
+    case twoActiveInstalls = "TWO_ACTIVE_INSTALLS"
+    case valueNamesNobody = "VALUE_NAMES_NOBODY"
+    /// It cannot be changed once it is set.
+    case immutable = "IMMUTABLE"
+    case limitExceeded = "LIMIT_EXCEEDED"
+    case badTime = "BAD_TIME"
+    /// It is known, and other things of it than the element says.
+    case differs = "DIFFERS"
+    case mergeBarred = "MERGE_BARRED"
+    case restricted = "RESTRICTED"
+}
+
 /// Why a person is not active on an install that it is on; the strongest reason.
 public enum InactiveBecause: String, WireEnum {
     /// What is known of the person is kept and not used (`sync.restrict`).

@@ -44,8 +44,6 @@ public enum ImportList {
 }
 
 extension ImportCommand {
-    public static var scope: Scope { .importing }
-
     public var partitionSubject: String {
         for case .read(let element) in elements { if let subject = element.subject { return subject } }
         return "import"
@@ -94,80 +92,9 @@ extension Decoder {
     }
 }
 
-/// What became of an element.
-public enum ImportOutcome: String, WireEnum {
-    case created
-    /// It was there already, with all that the element says, or by this very element.
-    case same
-    /// Something was added.
-    case changed
-    /// Nothing of it was done, for a reason.
-    case conflict
-    /// It is not such an element.
-    case invalid
-}
-
-/// Why nothing of an element was done. For programs; never renamed.
-public enum ImportConflict: String, WireEnum {
-    /// Another user has the external id, or it is held for one.
-    case externalIDTaken = "EXTERNAL_ID_TAKEN"
-    /// Another app has a user with this id.
-    case userIDTaken = "USER_ID_TAKEN"
-    case userErased = "USER_ERASED"
-    case profileErased = "PROFILE_ERASED"
-    /// Another profile has a value that belongs to one.
-    case identityTaken = "IDENTITY_TAKEN"
-    /// Something is known of the install already, and not this user on it.
-    case installTaken = "INSTALL_TAKEN"
-    /// The device has another current user.
-    case deviceTaken = "DEVICE_TAKEN"
-    case twoActiveInstalls = "TWO_ACTIVE_INSTALLS"
-    case valueNamesNobody = "VALUE_NAMES_NOBODY"
-    /// It cannot be changed once it is set.
-    case immutable = "IMMUTABLE"
-    case limitExceeded = "LIMIT_EXCEEDED"
-    case badTime = "BAD_TIME"
-    /// It is known, and other things of it than the element says.
-    case differs = "DIFFERS"
-    case mergeBarred = "MERGE_BARRED"
-    case restricted = "RESTRICTED"
-}
-
-/// Of ``ImportUsers`` and ``ImportProfiles``: one for each element, in their order.
-public struct ImportResult: CommandResult {
-    public struct Element: Codable, Sendable, Hashable {
-        public var index: Int
-        public var outcome: ImportOutcome
-        /// Of a conflict.
-        public var reason: ImportConflict?
-        /// Of the identity that is in the way.
-        public var type: IdentityType?
-        /// What is wrong with what is invalid, for people.
-        public var message: String?
-
-        public init(
-            index: Int, outcome: ImportOutcome, reason: ImportConflict? = nil, type: IdentityType? = nil,
-            message: String? = nil
-        ) {
-            self.index = index
-            self.outcome = outcome
-            self.reason = reason
-            self.type = type
-            self.message = message
-        }
-
-        /// Five hundred of them are one reply.
-        public init(index: Int, invalid message: String) {
-            self.init(index: index, outcome: .invalid, message: String(message.prefix(160)))
-        }
+extension ImportResult.Element {
+    /// Five hundred of them are one reply.
+    public init(index: Int, invalid message: String) {
+        self.init(index: index, outcome: .invalid, message: String(message.prefix(160)))
     }
-
-    public var results: [Element]
-
-    public init(results: [Element]) { self.results = results }
-}
-
-/// Who was brought by a list, and not by what they did.
-public enum ImportCause: String, WireEnum {
-    case importing = "import"
 }

@@ -1,78 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Brings users of another system, with their installs (docs/link.md "Import"). Result: ``ImportResult``.
-public struct ImportUsers: ImportCommand {
-    public static let type = "identity.link.import-users.v1"
-
-    public var users: [ListElement<ImportedUser>]
-    public var upsert: Bool?
-    public var events: Bool?
-
-    public init(users: [ListElement<ImportedUser>], upsert: Bool? = nil, events: Bool? = nil) {
-        self.users = users
-        self.upsert = upsert
-        self.events = events
-    }
-
+extension ImportUsers {
     public var elements: [ListElement<ImportedUser>] { users }
 }
 
-public struct ImportedUser: ImportedElement {
-    public struct Install: Codable, Sendable, Hashable {
-        public var installId: InstallID
-        public var device: Device
-        /// Absent: whether it is the only one.
-        public var isActive: Bool?
-        /// Absent: enabled.
-        public var status: InstallStatus?
-
-        public init(
-            installId: InstallID, device: Device, isActive: Bool? = nil, status: InstallStatus? = nil
-        ) {
-            self.installId = installId
-            self.device = device
-            self.isActive = isActive
-            self.status = status
-        }
-
-        private enum CodingKeys: String, CodingKey, CaseIterable { case installId, device, isActive, status }
-
-        public init(from decoder: any Decoder) throws {
-            try decoder.refuseUnknownMembers(but: CodingKeys.self)
-            let container = try decoder.container(keyedBy: CodingKeys.self)
-            installId = try container.decode(InstallID.self, forKey: .installId)
-            device = try container.decode(Device.self, forKey: .device)
-            isActive = try container.decodeIfPresent(Bool.self, forKey: .isActive)
-            status = try container.decodeIfPresent(InstallStatus.self, forKey: .status)
-        }
-    }
-
-    /// As the other system named it: 24 lower-case hex characters.
-    public var userId: UserID
-    public var externalId: ExternalID?
-    public var createdAt: Timestamp?
-    public var installs: [Install]?
-
-    public init(
-        userId: UserID, externalId: ExternalID? = nil, createdAt: Timestamp? = nil, installs: [Install]? = nil
-    ) {
-        self.userId = userId
-        self.externalId = externalId
-        self.createdAt = createdAt
-        self.installs = installs
-    }
-
-    private enum CodingKeys: String, CodingKey, CaseIterable { case userId, externalId, createdAt, installs }
-
-    public init(from decoder: any Decoder) throws {
-        try decoder.refuseUnknownMembers(but: CodingKeys.self)
-        let container = try decoder.container(keyedBy: CodingKeys.self)
-        userId = try container.decode(UserID.self, forKey: .userId)
-        externalId = try container.decodeIfPresent(ExternalID.self, forKey: .externalId)
-        createdAt = try container.decodeIfPresent(Timestamp.self, forKey: .createdAt)
-        installs = try container.decodeIfPresent([Install].self, forKey: .installs)
-    }
-
+extension ImportedUser: ImportedElement {
     public var subject: String? { isUserID ? userId.text : nil }
 
     /// A user on more installs is not repaired either (L69).
@@ -117,85 +49,19 @@ public struct ImportedUser: ImportedElement {
     }
 }
 
-/// Brings profiles of another system, with who uses which device (docs/sync.md "Import"). Result: ``ImportResult``.
-public struct ImportProfiles: ImportCommand {
-    public static let type = "identity.sync.import-profiles.v1"
-
-    public var profiles: [ListElement<ImportedProfile>]
-    public var upsert: Bool?
-    public var events: Bool?
-
-    public init(profiles: [ListElement<ImportedProfile>], upsert: Bool? = nil, events: Bool? = nil) {
-        self.profiles = profiles
-        self.upsert = upsert
-        self.events = events
-    }
-
+extension ImportProfiles {
     public var elements: [ListElement<ImportedProfile>] { profiles }
 }
 
-public struct ImportedProfile: ImportedElement {
-    public struct Device: Codable, Sendable, Hashable {
-        public var deviceId: DeviceID
-        /// Whether the profile is the device's user now, and not only one of those who were.
-        public var isCurrent: Bool
-        public var firstSeen: Timestamp
-        public var lastSeen: Timestamp
-
-        public init(deviceId: DeviceID, isCurrent: Bool, firstSeen: Timestamp, lastSeen: Timestamp) {
-            self.deviceId = deviceId
-            self.isCurrent = isCurrent
-            self.firstSeen = firstSeen
-            self.lastSeen = lastSeen
-        }
-
-        private enum CodingKeys: String, CodingKey, CaseIterable { case deviceId, isCurrent, firstSeen, lastSeen }
-
-        public init(from decoder: any Decoder) throws {
-            try decoder.refuseUnknownMembers(but: CodingKeys.self)
-            let container = try decoder.container(keyedBy: CodingKeys.self)
-            deviceId = try container.decode(DeviceID.self, forKey: .deviceId)
-            isCurrent = try container.decode(Bool.self, forKey: .isCurrent)
-            firstSeen = try container.decode(Timestamp.self, forKey: .firstSeen)
-            lastSeen = try container.decode(Timestamp.self, forKey: .lastSeen)
-        }
-    }
-
-    public var mpid: MPID
-    /// By type. One value may stand without a list.
-    @SortedKeys public var identities: [IdentityType.RawValue: IdentityValues]
-    public var firstSeen: Timestamp
-    public var lastSeen: Timestamp
-    public var name: String?
-    public var devices: [Device]?
-
+extension ImportedProfile: ImportedElement {
     public init(
         mpid: MPID, identities: [IdentityType: [String]], firstSeen: Timestamp, lastSeen: Timestamp,
         name: String? = nil, devices: [Device]? = nil
     ) {
-        self.mpid = mpid
-        _identities = SortedKeys(
-            wrappedValue: Dictionary(
-                uniqueKeysWithValues: identities.map { ($0.key.rawValue, IdentityValues($0.value)) }))
-        self.firstSeen = firstSeen
-        self.lastSeen = lastSeen
-        self.name = name
-        self.devices = devices
-    }
-
-    private enum CodingKeys: String, CodingKey, CaseIterable {
-        case mpid, identities, firstSeen, lastSeen, name, devices
-    }
-
-    public init(from decoder: any Decoder) throws {
-        try decoder.refuseUnknownMembers(but: CodingKeys.self)
-        let container = try decoder.container(keyedBy: CodingKeys.self)
-        mpid = try container.decode(MPID.self, forKey: .mpid)
-        _identities = try container.decode(SortedKeys<IdentityValues>.self, forKey: .identities)
-        firstSeen = try container.decode(Timestamp.self, forKey: .firstSeen)
-        lastSeen = try container.decode(Timestamp.self, forKey: .lastSeen)
-        name = try container.decodeIfPresent(String.self, forKey: .name)
-        devices = try container.decodeIfPresent([Device].self, forKey: .devices)
+        let values = identities.map { ($0.key.rawValue, IdentityValues($0.value)) }
+        self.init(
+            mpid: mpid, identities: [String: IdentityValues](uniqueKeysWithValues: values), firstSeen: firstSeen,
+            lastSeen: lastSeen, name: name, devices: devices)
     }
 
     public var subject: String? { mpid.description }

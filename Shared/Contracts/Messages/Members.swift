@@ -47,15 +47,8 @@ public enum IdentityType: String, WireEnum, Comparable {
     public func hash(into hasher: inout Hasher) { withUnsafeBytes(of: self) { hasher.combine(bytes: $0) } }
 }
 
-/// One identity as events and results write it.
-public struct Identity: Codable, Sendable, Hashable {
-    public var type: IdentityType
-    public var value: IdentityValue
-
-    public init(_ type: IdentityType, _ value: IdentityValue) {
-        self.type = type
-        self.value = value
-    }
+extension Identity {
+    public init(_ type: IdentityType, _ value: IdentityValue) { self.init(type: type, value: value) }
 }
 
 /// A closed set of words on the wire. Reading any other word fails with the list of those that would be right.

@@ -206,20 +206,6 @@ enum Validation {
         try noControlCharacters(text, member())
     }
 
-    /// The names of one person in commands that erase: one of them, or both.
-    static func person(_ userID: UserID?, _ externalID: ExternalID?) throws(Rejection) {
-        guard userID != nil || externalID != nil else {
-            throw Rejection(.invalidRequest, "data needs userId, externalId or both.")
-        }
-        if let userID { try id(userID, "userId") }
-        if let externalID { try identityValue(externalID, "externalId") }
-    }
-
-    /// Where the page before ended, in words that only the service reads.
-    static func page(_ after: String?) throws(Rejection) {
-        if let after { try text(after, "after", atMost: 1000) }
-    }
-
     static func identityType(_ name: String, _ member: @autoclosure () -> String) throws(Rejection) {
         guard IdentityType(rawValue: name) != nil else {
             // S4

@@ -51,17 +51,6 @@ public struct Reply<Result> {
     }
 }
 
-/// An event that was not sent: type and data.
-public struct ReplyEvent: Codable, Sendable, Hashable {
-    public var type: String
-    public var data: JSONValue
-
-    public init(type: String, data: JSONValue) {
-        self.type = type
-        self.data = data
-    }
-}
-
 extension Reply: Sendable where Result: Sendable {}
 extension Reply: Encodable where Result: Encodable {}
 

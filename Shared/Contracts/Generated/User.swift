@@ -1,37 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Written by scripts/generate from docs/asyncapi.yaml.
+
 public import WireJSON
 
-/// The app's backend asks for a code that lets a device create, or restore, the user behind an external id
-/// (U1, F4). Result: ``AuthCodeResult``.
+/// The app's backend asks for a code that lets a device create, or restore, the user behind an external id (U1, F4).
+/// Result: ``AuthCodeResult``.
 public struct RequestAuthCode: CommandMessage {
     public static let type = "identity.user.request-auth-code.v1"
     public static let scope = Scope.userLink
+
     /// Exact bytes: nothing is trimmed or folded (L17).
     public var externalId: ExternalID
 
-    public init(externalId: ExternalID) { self.externalId = externalId }
+    public init(externalId: ExternalID) {
+        self.externalId = externalId
+    }
 
     public var partitionSubject: String { externalId.text }
 
-    public func validate() throws(Rejection) { try Validation.identityValue(externalId, "externalId") }
+    public func validate() throws(Rejection) {
+        try Validation.identityValue(externalId, "externalId")
+    }
 }
 
-/// What an app does about linking when it has no authentication code (U17, U22).
-public enum Linking: String, WireEnum {
-    /// The app's linker asks its backend to link the install.
-    case linker
-    /// Nothing: the user stays unlinked.
-    case none
-}
-
-/// The SDK creates the device's user (docs/user.md), in one of three ways: with `authCode`; with
-/// `appSecret` and `linking: linker`; with `appSecret` and `linking: none`.
-///
-/// Answered `pending` first, with a ``PendingUser``. Result: ``UserResult``.
+/// The SDK creates the device's user (docs/user.md), in one of three ways: with `authCode`; with `appSecret` and
+/// `linking: linker`; with `appSecret` and `linking: none`. Answered `pending` first, with a `PendingUser`. Result:
+/// ``UserResult``. While it is `pending`: ``PendingUser``.
 public struct CreateUser: CommandMessage {
     public static let type = "identity.user.create.v1"
     public static let scope = Scope.sdk
+
     public var installId: InstallID
     public var device: Device
     public var sdkVersion: String?
@@ -54,27 +53,15 @@ public struct CreateUser: CommandMessage {
     }
 
     public var partitionSubject: String { installId.text }
-
-    public func validate() throws(Rejection) {
-        try Validation.id(installId, "installId")
-        try device.validate("device")
-        if let sdkVersion { try Validation.text(sdkVersion, "sdkVersion") }
-        if let appVersion { try Validation.text(appVersion, "appVersion") }
-        switch (authCode, appSecret, linking) {
-        case (.some, nil, nil), (nil, .some, .some): return
-        case (nil, .some, nil):
-            throw Rejection(.invalidRequest, "data.linking is missing; linker or none goes with appSecret.")
-        default:
-            throw Rejection(.invalidRequest, "data needs either authCode, or appSecret and linking (linker or none).")
-        }
-    }
 }
 
-/// The SDK links the device's unlinked user: with `authCode`, or with `linking: linker`. Only to an external id that
-/// is new to the platform (U26). Answered `pending` first, with a ``PendingUser``. Result: ``UserResult``.
+/// The SDK links the device's unlinked user: with `authCode`, or with `linking: linker`. Only to an external id that is
+/// new to the platform (U26). Answered `pending` first, with a `PendingUser`. Result: ``UserResult``. While it is
+/// `pending`: ``PendingUser``.
 public struct LinkUser: CommandMessage {
     public static let type = "identity.user.link.v1"
     public static let scope = Scope.sdk
+
     public var installId: InstallID
     public var authCode: String?
     public var linking: Linking?
@@ -86,21 +73,14 @@ public struct LinkUser: CommandMessage {
     }
 
     public var partitionSubject: String { installId.text }
-
-    public func validate() throws(Rejection) {
-        try Validation.id(installId, "installId")
-        switch (authCode, linking) {
-        case (.some, nil), (nil, .linker): return
-        default: throw Rejection(.invalidRequest, "data needs either authCode, or linking with the value linker.")
-        }
-    }
 }
 
-/// What the app's linker came to (U18, F10). Success is believed only when the platform's own record says the
-/// same. Answered `pending` first. Result: ``UserResult``.
+/// What the app's linker came to (U18, F10). Success is believed only when the platform's own record says the same.
+/// Answered `pending` first. Result: ``UserResult``. While it is `pending`: ``PendingUser``.
 public struct ConfirmLink: CommandMessage {
     public static let type = "identity.user.confirm-link.v1"
     public static let scope = Scope.sdk
+
     public var installId: InstallID
     public var success: Bool
     /// Whom the app's backend linked, if the app knows it: a link to anybody else is none (U72).
@@ -120,31 +100,41 @@ public struct ConfirmLink: CommandMessage {
     }
 }
 
-/// Takes the user off the device (U29); the platform keeps it. Answered `pending` first.
-/// Result: ``ResetResult``.
+/// Takes the user off the device (U29); the platform keeps it. Answered `pending` first. Result: ``ResetResult``. While
+/// it is `pending`: ``PendingUser``.
 public struct ResetUser: CommandMessage {
     public static let type = "identity.user.reset.v1"
     public static let scope = Scope.sdk
+
     public var installId: InstallID
 
-    public init(installId: InstallID) { self.installId = installId }
+    public init(installId: InstallID) {
+        self.installId = installId
+    }
 
     public var partitionSubject: String { installId.text }
 
-    public func validate() throws(Rejection) { try Validation.id(installId, "installId") }
+    public func validate() throws(Rejection) {
+        try Validation.id(installId, "installId")
+    }
 }
 
-/// Reads the device's user, with a fresh token. Result: ``UserResult``.
+/// Reads the device's user, with a fresh token. Result: ``UserResult``. While it is `pending`: ``PendingUser``.
 public struct GetUser: CommandMessage {
     public static let type = "identity.user.get.v1"
     public static let scope = Scope.sdk
+
     public var installId: InstallID
 
-    public init(installId: InstallID) { self.installId = installId }
+    public init(installId: InstallID) {
+        self.installId = installId
+    }
 
     public var partitionSubject: String { installId.text }
 
-    public func validate() throws(Rejection) { try Validation.id(installId, "installId") }
+    public func validate() throws(Rejection) {
+        try Validation.id(installId, "installId")
+    }
 }
 
 /// The user service tells itself that an app's linker took too long. Names the command that waits, so that a late one
@@ -152,6 +142,7 @@ public struct GetUser: CommandMessage {
 public struct ExpireLinker: CommandMessage {
     public static let type = "identity.user.expire-linker.v1"
     public static let scope = Scope.internal
+
     public var installId: InstallID
     public var commandSource: SourceID
     public var commandId: CommandID
@@ -164,7 +155,241 @@ public struct ExpireLinker: CommandMessage {
 
     public var partitionSubject: String { installId.text }
 
-    public func validate() throws(Rejection) { try Validation.id(installId, "installId") }
+    public func validate() throws(Rejection) {
+        try Validation.id(installId, "installId")
+    }
+}
+
+/// The link service erased a person: its records, codes and half-done creations go from the user service. Result:
+/// ``ErasureCertificate``.
+public struct ForgetUser: CommandMessage {
+    public static let type = "identity.user.forget.v1"
+    public static let scope = Scope.internal
+
+    public var userId: UserID
+    /// The authentication codes of this external id go.
+    public var externalId: ExternalID?
+    /// The installs that the person was on.
+    public var installIds: [InstallID]
+    /// The moment (L45) of the command that erased the person: what began later on these installs is somebody else's.
+    /// Absent: now.
+    public var erasedAt: Timestamp?
+
+    public init(
+        userId: UserID, externalId: ExternalID? = nil, installIds: [InstallID] = [], erasedAt: Timestamp? = nil
+    ) {
+        self.userId = userId
+        self.externalId = externalId
+        self.installIds = installIds
+        self.erasedAt = erasedAt
+    }
+
+    public var partitionSubject: String { userId.text }
+
+    public func validate() throws(Rejection) {
+        try Validation.id(userId, "userId")
+        if let externalId { try Validation.identityValue(externalId, "externalId") }
+        for (index, one) in installIds.enumerated() {
+            try Validation.id(one, "installIds[\(index)]")
+        }
+    }
+}
+
+/// The user service to itself: a user who was never linked has not come back.
+public struct ExpireUser: CommandMessage {
+    public static let type = "identity.user.expire-user.v1"
+    public static let scope = Scope.internal
+
+    public var installId: InstallID
+    public var userId: UserID
+    /// When the user came last as far as was known. Absent: that was not noted, and is from then on.
+    public var lastSeen: Timestamp?
+
+    public init(installId: InstallID, userId: UserID, lastSeen: Timestamp? = nil) {
+        self.installId = installId
+        self.userId = userId
+        self.lastSeen = lastSeen
+    }
+
+    public var partitionSubject: String { installId.text }
+
+    public func validate() throws(Rejection) {
+        try Validation.id(installId, "installId")
+        try Validation.id(userId, "userId")
+    }
+}
+
+/// A code was given out. The code itself is not in the event.
+public struct AuthCodeIssued: EventMessage {
+    public static let type = "identity.user.auth-code-issued.v1"
+
+    public var externalId: ExternalID
+    /// RFC 3339 with milliseconds.
+    public var expiresAt: Timestamp
+
+    public init(externalId: ExternalID, expiresAt: Timestamp) {
+        self.externalId = externalId
+        self.expiresAt = expiresAt
+    }
+
+    public var subject: String { externalId.text }
+}
+
+/// A new user came to life on the install.
+public struct UserCreated: EventMessage {
+    public static let type = "identity.user.created.v1"
+
+    public var installId: InstallID
+    public var userId: UserID
+    public var isLinked: Bool
+    public var isRemoteEnabled: Bool
+
+    public init(installId: InstallID, userId: UserID, isLinked: Bool, isRemoteEnabled: Bool) {
+        self.installId = installId
+        self.userId = userId
+        self.isLinked = isLinked
+        self.isRemoteEnabled = isRemoteEnabled
+    }
+
+    public var subject: String { installId.text }
+}
+
+/// A user that was on another install before is on this one now.
+public struct UserRestored: EventMessage {
+    public static let type = "identity.user.restored.v1"
+
+    public var installId: InstallID
+    public var userId: UserID
+    public var isRemoteEnabled: Bool
+
+    public init(installId: InstallID, userId: UserID, isRemoteEnabled: Bool) {
+        self.installId = installId
+        self.userId = userId
+        self.isRemoteEnabled = isRemoteEnabled
+    }
+
+    public var subject: String { installId.text }
+}
+
+/// The unlinked user of the install was linked.
+public struct UserLinked: EventMessage {
+    public static let type = "identity.user.linked.v1"
+
+    public var installId: InstallID
+    public var userId: UserID
+
+    public init(installId: InstallID, userId: UserID) {
+        self.installId = installId
+        self.userId = userId
+    }
+
+    public var subject: String { installId.text }
+}
+
+/// The user of the install is not linked any more: support took its external id.
+public struct UserUnlinked: EventMessage {
+    public static let type = "identity.user.unlinked.v1"
+
+    public var installId: InstallID
+    public var userId: UserID
+
+    public init(installId: InstallID, userId: UserID) {
+        self.installId = installId
+        self.userId = userId
+    }
+
+    public var subject: String { installId.text }
+}
+
+/// A creation ended without a user on the install.
+public struct UserCreationFailed: EventMessage {
+    public static let type = "identity.user.creation-failed.v1"
+
+    public var installId: InstallID
+    /// None when it expired.
+    public var reason: ReasonCode?
+
+    public init(installId: InstallID, reason: ReasonCode? = nil) {
+        self.installId = installId
+        self.reason = reason
+    }
+
+    public var subject: String { installId.text }
+}
+
+/// The user is no longer active on the install.
+public struct UserDeactivated: EventMessage {
+    public static let type = "identity.user.deactivated.v1"
+
+    public enum Cause: String, WireEnum {
+        /// The user moved to another install.
+        case superseded
+        /// The platform disabled the install.
+        case disabled
+        /// The platform deleted the install.
+        case deleted
+        /// The user was erased.
+        case erased
+        /// What is known of the user is kept and not used (`sync.restrict`).
+        case restricted
+    }
+
+    public var installId: InstallID
+    /// None when the user was erased.
+    public var userId: UserID?
+    public var cause: Cause
+
+    public init(installId: InstallID, userId: UserID? = nil, cause: Cause) {
+        self.installId = installId
+        self.userId = userId
+        self.cause = cause
+    }
+
+    public var subject: String { installId.text }
+}
+
+/// The user is active on the install again: the platform enabled the install, or the user's other one went.
+public struct UserActivated: EventMessage {
+    public static let type = "identity.user.activated.v1"
+
+    public var installId: InstallID
+    public var userId: UserID
+
+    public init(installId: InstallID, userId: UserID) {
+        self.installId = installId
+        self.userId = userId
+    }
+
+    public var subject: String { installId.text }
+}
+
+/// The user service has forgotten an erased user. Carries no install: it must be safe to keep.
+public struct UserForgotten: EventMessage {
+    public static let type = "identity.user.erased.v1"
+
+    public var userId: UserID
+
+    public init(userId: UserID) {
+        self.userId = userId
+    }
+
+    public var subject: String { userId.text }
+}
+
+/// The user was taken off the install.
+public struct UserReset: EventMessage {
+    public static let type = "identity.user.reset.v1"
+
+    public var installId: InstallID
+    /// None when there was no user on it.
+    public var userId: UserID?
+
+    public init(installId: InstallID, userId: UserID? = nil) {
+        self.installId = installId
+        self.userId = userId
+    }
+
+    public var subject: String { installId.text }
 }
 
 /// `user.request-auth-code`.
@@ -217,36 +442,25 @@ public struct UserResult: CommandResult {
     }
 }
 
-/// What the SDK shows to speak for its user, or for its install.
-public struct UserTokenResult: Codable, Sendable, Hashable {
-    /// The bearer token itself, a JWT.
-    public var tokenId: String
-    /// RFC 3339 with milliseconds.
-    public var expiryDate: Timestamp
-
-    public init(tokenId: String, expiryDate: Timestamp) {
-        self.tokenId = tokenId
-        self.expiryDate = expiryDate
-    }
-}
-
 /// `user.reset`.
 public struct ResetResult: CommandResult {
     public var installId: InstallID
 
-    public init(installId: InstallID) { self.installId = installId }
+    public init(installId: InstallID) {
+        self.installId = installId
+    }
 }
 
 /// Goes with the status `pending` of a user command.
 public struct PendingUser: CommandResult {
+    public static var isConfidential: Bool { true }
+
     public enum Awaiting: String, WireEnum {
         /// The services settle it among themselves.
         case platform
         /// The app's linker has its turn: `link.request` by the backend, then `user.confirm-link`.
         case linker
     }
-
-    public static var isConfidential: Bool { true }
 
     /// What the app's linker hands to its backend.
     public var installId: InstallID
@@ -261,166 +475,23 @@ public struct PendingUser: CommandResult {
     }
 }
 
-// MARK: Events
+/// What an app does about linking when it has no authentication code (U17, U22).
+public enum Linking: String, WireEnum {
+    /// The app's linker asks its backend to link the install.
+    case linker
+    /// Nothing: the user stays unlinked.
+    case none
+}
 
-/// A code was given out. The code itself is not in the event.
-public struct AuthCodeIssued: EventMessage {
-    public static let type = "identity.user.auth-code-issued.v1"
-    public var externalId: ExternalID
+/// What the SDK shows to speak for its user, or for its install.
+public struct UserTokenResult: Codable, Sendable, Hashable {
+    /// The bearer token itself, a JWT.
+    public var tokenId: String
     /// RFC 3339 with milliseconds.
-    public var expiresAt: Timestamp
+    public var expiryDate: Timestamp
 
-    public init(externalId: ExternalID, expiresAt: Timestamp) {
-        self.externalId = externalId
-        self.expiresAt = expiresAt
+    public init(tokenId: String, expiryDate: Timestamp) {
+        self.tokenId = tokenId
+        self.expiryDate = expiryDate
     }
-
-    public var subject: String { externalId.text }
-}
-
-/// A new user came to life on the install.
-public struct UserCreated: EventMessage {
-    public static let type = "identity.user.created.v1"
-    public var installId: InstallID
-    public var userId: UserID
-    public var isLinked: Bool
-    public var isRemoteEnabled: Bool
-
-    public init(installId: InstallID, userId: UserID, isLinked: Bool, isRemoteEnabled: Bool) {
-        self.installId = installId
-        self.userId = userId
-        self.isLinked = isLinked
-        self.isRemoteEnabled = isRemoteEnabled
-    }
-
-    public var subject: String { installId.text }
-}
-
-/// A user that was on another install before is on this one now.
-public struct UserRestored: EventMessage {
-    public static let type = "identity.user.restored.v1"
-    public var installId: InstallID
-    public var userId: UserID
-    public var isRemoteEnabled: Bool
-
-    public init(installId: InstallID, userId: UserID, isRemoteEnabled: Bool) {
-        self.installId = installId
-        self.userId = userId
-        self.isRemoteEnabled = isRemoteEnabled
-    }
-
-    public var subject: String { installId.text }
-}
-
-/// The unlinked user of the install was linked.
-public struct UserLinked: EventMessage {
-    public static let type = "identity.user.linked.v1"
-    public var installId: InstallID
-    public var userId: UserID
-
-    public init(installId: InstallID, userId: UserID) {
-        self.installId = installId
-        self.userId = userId
-    }
-
-    public var subject: String { installId.text }
-}
-
-/// The user of the install is not linked any more: support took its external id.
-public struct UserUnlinked: EventMessage {
-    public static let type = "identity.user.unlinked.v1"
-    public var installId: InstallID
-    public var userId: UserID
-
-    public init(installId: InstallID, userId: UserID) {
-        self.installId = installId
-        self.userId = userId
-    }
-
-    public var subject: String { installId.text }
-}
-
-/// A creation ended without a user on the install.
-public struct UserCreationFailed: EventMessage {
-    public static let type = "identity.user.creation-failed.v1"
-    public var installId: InstallID
-    /// None when it expired.
-    public var reason: ReasonCode?
-
-    public init(installId: InstallID, reason: ReasonCode?) {
-        self.installId = installId
-        self.reason = reason
-    }
-
-    public var subject: String { installId.text }
-}
-
-/// The user is no longer active on the install.
-public struct UserDeactivated: EventMessage {
-    public static let type = "identity.user.deactivated.v1"
-
-    public enum Cause: String, WireEnum {
-        /// The user moved to another install.
-        case superseded
-        /// The platform disabled the install.
-        case disabled
-        /// The platform deleted the install.
-        case deleted
-        /// The user was erased.
-        case erased
-        /// What is known of the user is kept and not used (`sync.restrict`).
-        case restricted
-    }
-
-    public var installId: InstallID
-    /// None when the user was erased.
-    public var userId: UserID?
-    public var cause: Cause
-
-    public init(installId: InstallID, userId: UserID?, cause: Cause) {
-        self.installId = installId
-        self.userId = userId
-        self.cause = cause
-    }
-
-    public var subject: String { installId.text }
-}
-
-/// The user is active on the install again: the platform enabled the install, or the user's other one went.
-public struct UserActivated: EventMessage {
-    public static let type = "identity.user.activated.v1"
-    public var installId: InstallID
-    public var userId: UserID
-
-    public init(installId: InstallID, userId: UserID) {
-        self.installId = installId
-        self.userId = userId
-    }
-
-    public var subject: String { installId.text }
-}
-
-/// The user service has forgotten an erased user. Carries no install: it must be safe to keep.
-public struct UserForgotten: EventMessage {
-    public static let type = "identity.user.erased.v1"
-    public var userId: UserID
-
-    public init(userId: UserID) { self.userId = userId }
-
-    public var subject: String { userId.text }
-}
-
-/// The user was taken off the install.
-public struct UserReset: EventMessage {
-    public static let type = "identity.user.reset.v1"
-    public var installId: InstallID
-    /// None when there was no user on it.
-    public var userId: UserID?
-
-    public init(installId: InstallID, userId: UserID?) {
-        self.installId = installId
-        self.userId = userId
-    }
-
-    public var subject: String { installId.text }
 }

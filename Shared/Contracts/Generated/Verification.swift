@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Written by scripts/generate from docs/asyncapi.yaml.
+
 /// A device logs somebody in (V1). Without an identifier, or with one that is not valid, the user is anonymous.
-/// Result: ``VerificationResult``; `pending` until the sync service has found the user.
+/// `pending` until the sync service has found the user. Result: ``VerificationResult``.
 public struct VerificationLogin: CommandMessage {
     public static let type = "identity.verification.login.v1"
     public static let scope = Scope.sdk
+
     public var deviceId: DeviceID
     /// Case-sensitive.
     public var userId: String?
@@ -31,14 +34,17 @@ public struct VerificationLogin: CommandMessage {
 
     public var partitionSubject: String { deviceId.text }
 
-    public func validate() throws(Rejection) { try Validation.id(deviceId, "deviceId") }
+    public func validate() throws(Rejection) {
+        try Validation.id(deviceId, "deviceId")
+    }
 }
 
 /// A device logs somebody in with an identity JWT of the app's backend. An empty one means the anonymous user.
-/// Result: ``VerificationResult``; `pending` until the sync service has found the user.
+/// `pending` until the sync service has found the user. Result: ``VerificationResult``.
 public struct VerificationLoginIdentity: CommandMessage {
     public static let type = "identity.verification.login-identity.v1"
     public static let scope = Scope.sdk
+
     public var deviceId: DeviceID
     /// HS256; `identities` (at most 30) and `iat` (seconds, at most 24 hours old).
     public var identityToken: String
@@ -53,28 +59,36 @@ public struct VerificationLoginIdentity: CommandMessage {
 
     public var partitionSubject: String { deviceId.text }
 
-    public func validate() throws(Rejection) { try Validation.id(deviceId, "deviceId") }
+    public func validate() throws(Rejection) {
+        try Validation.id(deviceId, "deviceId")
+    }
 }
 
-/// The device goes back to its anonymous user. Result: ``VerificationResult``; `pending` until the sync service has
-/// moved the device. What it refuses leaves the session as it was.
+/// The device goes back to its anonymous user. `pending` until the sync service has moved the device. What it refuses
+/// leaves the session as it was. Result: ``VerificationResult``.
 public struct VerificationLogout: CommandMessage {
     public static let type = "identity.verification.logout.v1"
     public static let scope = Scope.sdk
+
     public var deviceId: DeviceID
 
-    public init(deviceId: DeviceID) { self.deviceId = deviceId }
+    public init(deviceId: DeviceID) {
+        self.deviceId = deviceId
+    }
 
     public var partitionSubject: String { deviceId.text }
 
-    public func validate() throws(Rejection) { try Validation.id(deviceId, "deviceId") }
+    public func validate() throws(Rejection) {
+        try Validation.id(deviceId, "deviceId")
+    }
 }
 
-/// Whether a token is right for these identifiers, whatever the app's mode. Touches no session and no counter.
-/// Result: ``VerificationResult``; a token that does not pass is rejected with `InvalidAuthToken`.
+/// Whether a token is right for these identifiers, whatever the app's mode. Touches no session and no counter. A token
+/// that does not pass is rejected with `InvalidAuthToken`. Result: ``VerificationResult``.
 public struct VerificationCheck: CommandMessage {
     public static let type = "identity.verification.check.v1"
     public static let scope = Scope.verificationCheck
+
     public var userId: String?
     public var userEmail: String?
     public var userAuthToken: String
@@ -85,14 +99,7 @@ public struct VerificationCheck: CommandMessage {
         self.userAuthToken = userAuthToken
     }
 
-    /// The user id, or the e-mail when there is none.
     public var partitionSubject: String { userId ?? userEmail ?? "" }
-
-    public func validate() throws(Rejection) {
-        guard userId?.isEmpty == false || userEmail?.isEmpty == false else {
-            throw Rejection(.invalidRequest, "data needs userId, userEmail or both.")
-        }
-    }
 }
 
 /// How often each key and each refusal was met, to see when an old key is not used any more. Result:
@@ -103,27 +110,32 @@ public struct VerificationUsage: CommandMessage {
 
     public init() {}
 
-    /// The same for all: it is about the whole app.
     public var partitionSubject: String { "usage" }
 
     public func validate() throws(Rejection) {}
 }
 
 /// Who uses a device, and what they may do: for help desks that missed an event. Decides on the settings of now, so a
-/// session whose key is gone ends by being asked about. Result: ``SessionResult``; a device that is not known is anonymous.
+/// session whose key is gone ends by being asked about. A device that is not known is anonymous. Result:
+/// ``SessionResult``.
 public struct GetSession: PersonQuery {
     public static let type = "identity.verification.get-session.v1"
     public static let scope = Scope.verificationCheck
     public static let orScope: Scope? = .support
+
     public var deviceId: DeviceID
 
-    public init(deviceId: DeviceID) { self.deviceId = deviceId }
+    public init(deviceId: DeviceID) {
+        self.deviceId = deviceId
+    }
 
     public var partitionSubject: String { deviceId.text }
 
     public var subject: (kind: String, name: String) { ("deviceId", deviceId.text) }
 
-    public func validate() throws(Rejection) { try Validation.id(deviceId, "deviceId") }
+    public func validate() throws(Rejection) {
+        try Validation.id(deviceId, "deviceId")
+    }
 }
 
 /// The service found a session that may have to end: its key is gone, the app's mode is another, or it is too old. Sent
@@ -131,35 +143,199 @@ public struct GetSession: PersonQuery {
 public struct ReviewSession: CommandMessage {
     public static let type = "identity.verification.review-session.v1"
     public static let scope = Scope.internal
+
     public var deviceId: DeviceID
 
-    public init(deviceId: DeviceID) { self.deviceId = deviceId }
+    public init(deviceId: DeviceID) {
+        self.deviceId = deviceId
+    }
 
     public var partitionSubject: String { deviceId.text }
 
-    public func validate() throws(Rejection) { try Validation.id(deviceId, "deviceId") }
+    public func validate() throws(Rejection) {
+        try Validation.id(deviceId, "deviceId")
+    }
 }
 
-/// What is known about who uses a device (docs/verification.md).
-public enum VerificationState: String, WireEnum {
-    case anonymous
-    /// The app's backend vouched for the user.
-    case verified
-    /// The user gave identifiers that nobody vouched for.
-    case unverified
-    /// The app does not verify.
-    case unchecked
+/// The sync service erased profiles: their sessions go. Result: ``ErasureCertificate``.
+public struct ForgetSessions: CommandMessage {
+    public static let type = "identity.verification.forget.v1"
+    public static let scope = Scope.internal
+
+    public var mpids: [MPID]
+
+    public init(mpids: [MPID]) {
+        self.mpids = mpids
+    }
+
+    public var partitionSubject: String { mpids.first?.description ?? "nobody" }
+
+    public func validate() throws(Rejection) {}
 }
 
-/// Why a login with identifiers, or without, is an anonymous one (V3).
-public enum AnonymousReason: String, WireEnum {
-    case noIdentifier
-    case userIdOuterWhiteSpace, userIdTooLong, userIdControlCharacter
-    /// Such as `null`: many people have it.
-    case userIdNamesNobody
-    case userEmailOuterWhiteSpace, userEmailInvalid
-    /// With full privacy only a user id counts.
-    case fullPrivacyWithoutUserId
+/// The verification service to itself: nobody has logged in or out on a device.
+public struct ExpireSession: CommandMessage {
+    public static let type = "identity.verification.expire-session.v1"
+    public static let scope = Scope.internal
+
+    public var deviceId: DeviceID
+    /// When it was used last as far as was known.
+    public var lastSeen: Timestamp
+
+    public init(deviceId: DeviceID, lastSeen: Timestamp) {
+        self.deviceId = deviceId
+        self.lastSeen = lastSeen
+    }
+
+    public var partitionSubject: String { deviceId.text }
+
+    public func validate() throws(Rejection) {
+        try Validation.id(deviceId, "deviceId")
+    }
+}
+
+/// The session of a device on which nobody is logged in is gone because nobody used it: it reads as one that there
+/// never was.
+public struct SessionExpired: EventMessage {
+    public static let type = "identity.verification.session-expired.v1"
+
+    public var deviceId: DeviceID
+    public var lastSeen: Timestamp
+
+    public init(deviceId: DeviceID, lastSeen: Timestamp) {
+        self.deviceId = deviceId
+        self.lastSeen = lastSeen
+    }
+
+    public var subject: String { deviceId.text }
+}
+
+/// A login passed.
+public struct VerificationVerified: EventMessage {
+    public static let type = "identity.verification.verified.v1"
+
+    public var deviceId: DeviceID
+    public var method: VerificationMethod
+    /// The key that the token was made with; a single `identityTokenSecret` has no id.
+    public var keyId: KeyID?
+
+    public init(deviceId: DeviceID, method: VerificationMethod, keyId: KeyID? = nil) {
+        self.deviceId = deviceId
+        self.method = method
+        self.keyId = keyId
+    }
+
+    public var subject: String { deviceId.text }
+}
+
+/// A login was refused (mode `enforce`).
+public struct VerificationFailed: EventMessage {
+    public static let type = "identity.verification.failed.v1"
+
+    public var deviceId: DeviceID
+    public var method: VerificationMethod
+    public var reason: ReasonCode
+    /// The key of an identity token whose signature is right and whose age, parties or identities are not.
+    public var keyId: KeyID?
+
+    public init(deviceId: DeviceID, method: VerificationMethod, reason: ReasonCode, keyId: KeyID? = nil) {
+        self.deviceId = deviceId
+        self.method = method
+        self.reason = reason
+        self.keyId = keyId
+    }
+
+    public var subject: String { deviceId.text }
+}
+
+/// A login that mode `enforce` would have refused (mode `report`). It was let through, unless it could not be read.
+public struct UnverifiedObserved: EventMessage {
+    public static let type = "identity.verification.unverified-observed.v1"
+
+    public var deviceId: DeviceID
+    public var method: VerificationMethod
+    public var reason: ReasonCode
+    /// The key of an identity token whose signature is right and whose age, parties or identities are not.
+    public var keyId: KeyID?
+
+    public init(deviceId: DeviceID, method: VerificationMethod, reason: ReasonCode, keyId: KeyID? = nil) {
+        self.deviceId = deviceId
+        self.method = method
+        self.reason = reason
+        self.keyId = keyId
+    }
+
+    public var subject: String { deviceId.text }
+}
+
+/// The device's session is another one now. Logging in as somebody else gives two: the logout of the one who was there,
+/// then the login.
+public struct SessionChanged: EventMessage {
+    public static let type = "identity.verification.session-changed.v1"
+
+    public enum Cause: String, WireEnum {
+        case login
+        case logout
+        /// The login was refused; the session is `unverified`.
+        case refusal
+        /// Nobody did anything on the device; `reason` says why the session is another.
+        case ended
+    }
+
+    /// Why a session ended by itself.
+    public enum Reason: String, WireEnum {
+        /// The key that its token was made with is out of the apps file, or past its `retireAt`.
+        case keyGone
+        /// The app enforces verification now, and nobody vouched for this session.
+        case verificationRequired
+        /// It is older than the app's `sessionSeconds`.
+        case sessionExpired
+        /// The user was erased.
+        case erased
+        /// The device has another user, by a command of somebody else, or its user is anonymous now.
+        case userChanged
+        /// Support took the identities of the device, or what made its user known, from the user (`sync.detach`).
+        case detached
+        /// Nobody has used the device for long (the app's `retention`): nothing is known of it any more.
+        case sessionForgotten
+    }
+
+    public var deviceId: DeviceID
+    public var state: VerificationState
+    public var mayFileIssues: Bool
+    public var cause: Cause
+    /// With `ended`.
+    public var reason: Reason?
+    /// Whose session began or ended, when the sync service has said it.
+    public var mpid: MPID?
+
+    public init(
+        deviceId: DeviceID, state: VerificationState, mayFileIssues: Bool, cause: Cause, reason: Reason? = nil,
+        mpid: MPID? = nil
+    ) {
+        self.deviceId = deviceId
+        self.state = state
+        self.mayFileIssues = mayFileIssues
+        self.cause = cause
+        self.reason = reason
+        self.mpid = mpid
+    }
+
+    public var subject: String { deviceId.text }
+}
+
+/// The sessions of these users are gone, and no answer that is still on its way brings one back.
+public struct SessionsErased: EventMessage {
+    public static let type = "identity.verification.erased.v1"
+
+    /// As the command named them; at least one.
+    public var mpids: [MPID]
+
+    public init(mpids: [MPID]) {
+        self.mpids = mpids
+    }
+
+    public var subject: String { mpids.first?.description ?? "" }
 }
 
 /// `verification.login`, `.login-identity`, `.logout` and `.check`.
@@ -238,10 +414,35 @@ public struct VerificationUsageResult: CommandResult {
     /// Sorted by method, reason and key; those that passed come first. What was never met is not listed.
     public var counts: [Count]
 
-    public init(counts: [Count]) { self.counts = counts }
+    public init(counts: [Count]) {
+        self.counts = counts
+    }
 }
 
-// MARK: Events
+/// What is known about who uses a device (docs/verification.md).
+public enum VerificationState: String, WireEnum {
+    case anonymous
+    /// The app's backend vouched for the user.
+    case verified
+    /// The user gave identifiers that nobody vouched for.
+    case unverified
+    /// The app does not verify.
+    case unchecked
+}
+
+/// Why a login with identifiers, or without, is an anonymous one (V3).
+public enum AnonymousReason: String, WireEnum {
+    case noIdentifier
+    case userIdOuterWhiteSpace
+    case userIdTooLong
+    case userIdControlCharacter
+    /// Such as `null`: many people have it.
+    case userIdNamesNobody
+    case userEmailOuterWhiteSpace
+    case userEmailInvalid
+    /// With full privacy only a user id counts.
+    case fullPrivacyWithoutUserId
+}
 
 /// What vouches for a login.
 public enum VerificationMethod: String, WireEnum {
@@ -249,126 +450,4 @@ public enum VerificationMethod: String, WireEnum {
     case authToken
     /// `identityToken`: a JWT.
     case identityToken
-}
-
-/// A login passed.
-public struct VerificationVerified: EventMessage {
-    public static let type = "identity.verification.verified.v1"
-    public var deviceId: DeviceID
-    public var method: VerificationMethod
-    /// The key that the token was made with; a single `identityTokenSecret` has no id.
-    public var keyId: KeyID?
-
-    public init(deviceId: DeviceID, method: VerificationMethod, keyId: KeyID? = nil) {
-        self.deviceId = deviceId
-        self.method = method
-        self.keyId = keyId
-    }
-
-    public var subject: String { deviceId.text }
-}
-
-/// A login was refused (mode `enforce`).
-public struct VerificationFailed: EventMessage {
-    public static let type = "identity.verification.failed.v1"
-    public var deviceId: DeviceID
-    public var method: VerificationMethod
-    public var reason: ReasonCode
-    /// The key of an identity token whose signature is right and whose age, parties or identities are not.
-    public var keyId: KeyID?
-
-    public init(deviceId: DeviceID, method: VerificationMethod, reason: ReasonCode, keyId: KeyID? = nil) {
-        self.deviceId = deviceId
-        self.method = method
-        self.reason = reason
-        self.keyId = keyId
-    }
-
-    public var subject: String { deviceId.text }
-}
-
-/// A login that mode `enforce` would have refused (mode `report`). It was let through, unless it could not be read.
-public struct UnverifiedObserved: EventMessage {
-    public static let type = "identity.verification.unverified-observed.v1"
-    public var deviceId: DeviceID
-    public var method: VerificationMethod
-    public var reason: ReasonCode
-    /// The key of an identity token whose signature is right and whose age, parties or identities are not.
-    public var keyId: KeyID?
-
-    public init(deviceId: DeviceID, method: VerificationMethod, reason: ReasonCode, keyId: KeyID? = nil) {
-        self.deviceId = deviceId
-        self.method = method
-        self.reason = reason
-        self.keyId = keyId
-    }
-
-    public var subject: String { deviceId.text }
-}
-
-/// The device's session is another one now. Logging in as somebody else gives two: the logout of the one who was
-/// there, then the login.
-public struct SessionChanged: EventMessage {
-    public static let type = "identity.verification.session-changed.v1"
-
-    public enum Cause: String, WireEnum {
-        case login
-        case logout
-        /// The login was refused; the session is `unverified`.
-        case refusal
-        /// Nobody did anything on the device; ``reason`` says why the session is another.
-        case ended
-    }
-
-    /// Why a session ended by itself.
-    public enum Reason: String, WireEnum {
-        /// The key that its token was made with is out of the apps file, or past its `retireAt`.
-        case keyGone
-        /// The app enforces verification now, and nobody vouched for this session.
-        case verificationRequired
-        /// It is older than the app's `sessionSeconds`.
-        case sessionExpired
-        /// The user was erased.
-        case erased
-        /// The device has another user, by a command of somebody else, or its user is anonymous now.
-        case userChanged
-        /// Support took the identities of the device, or what made its user known, from the user (`sync.detach`).
-        case detached
-        /// Nobody has used the device for long (the app's `retention`): nothing is known of it any more.
-        case sessionForgotten
-    }
-
-    public var deviceId: DeviceID
-    public var state: VerificationState
-    public var mayFileIssues: Bool
-    public var cause: Cause
-    /// With `ended`.
-    public var reason: Reason?
-    /// Whose session began or ended, when the sync service has said it.
-    public var mpid: MPID?
-
-    public init(
-        deviceId: DeviceID, state: VerificationState, mayFileIssues: Bool, cause: Cause, reason: Reason? = nil,
-        mpid: MPID? = nil
-    ) {
-        self.deviceId = deviceId
-        self.state = state
-        self.mayFileIssues = mayFileIssues
-        self.cause = cause
-        self.reason = reason
-        self.mpid = mpid
-    }
-
-    public var subject: String { deviceId.text }
-}
-
-/// The sessions of these users are gone, and no answer that is still on its way brings one back.
-public struct SessionsErased: EventMessage {
-    public static let type = "identity.verification.erased.v1"
-    /// As the command named them; at least one.
-    public var mpids: [MPID]
-
-    public init(mpids: [MPID]) { self.mpids = mpids }
-
-    public var subject: String { mpids.first?.description ?? "" }
 }
