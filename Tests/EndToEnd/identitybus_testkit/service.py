@@ -154,6 +154,11 @@ class Service:
                     owned.get(topic, set()).difference_update(partitions)
         return owned
 
+    def wakes(self) -> int:
+        """How often its threads have gone to sleep, and so been woken, up to now. Threads that have ended do not count."""
+        status = "".join(path.read_text() for path in Path(f"/proc/{self.process.pid}/task").glob("*/status"))
+        return sum(int(number) for number in re.findall(r"^voluntary_ctxt_switches:\s+(\d+)$", status, re.MULTILINE))
+
     def complaints(self) -> list[str]:
         """Lines of level warning and above."""
         return [line for line in self.text.splitlines() if json.loads(line)["level"] in ("warning", "error", "critical")]
