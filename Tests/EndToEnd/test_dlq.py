@@ -3,6 +3,7 @@
 (docs/command-line.md, contracts.md "Handling dead letters")."""
 
 import json
+import os
 import random
 import re
 import signal
@@ -37,15 +38,15 @@ def bus(deployment: Deployment) -> Bus:
 # Each once
 
 
-@pytest.mark.parametrize("each", [20, pytest.param(100, marks=pytest.mark.slow)])
 def test_letters_are_sent_again_once_each_though_one_is_killed_and_two_do_it_at_once(
-    make_deployment: Callable[..., Deployment], tmp_path: Path, each: int
+    make_deployment: Callable[..., Deployment], tmp_path: Path
 ) -> None:
     deployment = make_deployment("sqlite")
     deployment.service().start().wait_ready()
     bus = deployment.bus
     operators = [Operator(deployment, tmp_path / name) for name in ("eva", "max")]
     eva, max = operators
+    each = int(os.environ.get("E2E_LETTERS", "20"))
     total = 3 * each
     signers = {"KEY_EXPIRED": "demo-expired", "KEY_REVOKED": "demo-revoked", "SIGNATURE_INVALID": "demo-backend"}
     people = [(fresh("install"), fresh("ext")) for _ in range(20)]

@@ -271,7 +271,7 @@ def test_users_are_who_they_were_though_link_lagged(make_world: Callable[[str], 
             assert bus.settle(c.register(install, user=user, app=APP), 60)["status"] == "succeeded"
         link.pause()
         answered = bus.collector.answered
-        for _ in range(2000):
+        for _ in range(800):
             bus.send(c.query("nobody", app=APP), partition=hot)
         link.resume()
         until(lambda: bus.collector.answered > answered + 100, 30, "the first answers")
