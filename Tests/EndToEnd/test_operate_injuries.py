@@ -72,9 +72,9 @@ def wait_until_told(service: Service, check: str, *words: str, starts: bool = Fa
     def zero() -> set[str]:
         return set(re.findall(r'^identity_check_ok\{check="(\w+)",service="\w+"\} 0$', service.get("/metrics")[1], re.M))
 
-    until(lambda: zero() == {check}, 3, lambda: f"{check} alone to be 0: {zero()}")
+    until(lambda: zero() == {check}, 10, lambda: f"{check} alone to be 0: {zero()}")
     assert f'identity_ready{{service="{service.name}"}} {int(ready)}\n' in service.get("/metrics")[1]
-    until(lambda: events(service, f"{check}.down"), 3, lambda: f"the line\n{service.tail()}")
+    until(lambda: events(service, f"{check}.down"), 10, lambda: f"the line\n{service.tail()}")
     [line] = events(service, f"{check}.down")
     # Its first word may be of the connections that the injury ended.
     assert says(line["message"], words) or "57P01" in line["message"], line
@@ -511,7 +511,7 @@ def test_operate_a_rebalance_that_hangs(make_deployment: Callable[..., Deploymen
     assert told and int(told[1]) < TOLD, failing(first)
     assert set(failing(first)) == {"group"}
     assert first.metric("kafka_consumer_rebalance_seconds") > 15
-    until(lambda: events(first, "group.down"), 3, first.tail)
+    until(lambda: events(first, "group.down"), 10, first.tail)
     # It counts from where the rebalance began.
     until(lambda: events(first, "group.up"), 150, first.tail, 0.5)
     [over] = events(first, "group.up")
@@ -646,7 +646,7 @@ def test_operate_a_right_that_the_gateway_misses(kind: str, gateway_deployment: 
         status = gateway.client.post("/v2/users/a/link", {"external_id": "b"}, "demo-backend").status
         assert status == 503, status
     gateway.wait_ready(TOLD)
-    until(lambda: events(gateway, "topics.up"), 3, gateway.tail)
+    until(lambda: events(gateway, "topics.up"), 10, gateway.tail)
     assert gateway.client.post("/v2/users/a/link", {"external_id": "b"}, "demo-backend").status == 404
     assert service.stop() == 0
 
@@ -668,7 +668,7 @@ def test_operate_a_right_to_answer_the_gateway(gateway_deployment: GatewayDeploy
     with rights.without(ResourceType.TOPIC, topic, AclOperation.WRITE):
         wait_until_told(service, "topics", "no right to write (Write) to the topic", topic)
     service.wait_ready(TOLD)
-    until(lambda: events(service, "topics.up"), 3, service.tail)
+    until(lambda: events(service, "topics.up"), 10, service.tail)
     assert link() == 404
     assert service.stop() == 0
 
