@@ -60,6 +60,7 @@ import Testing
             #expect(decision.changes == again.changes)
             #expect(decision.told == again.told)
             #expect(decision.answer == again.answer)
+            #expect(try decision.writtenOtherwise().isEmpty)
             let before = state
             state = state.after(decision)
             try checkVersions(before, state)

@@ -186,6 +186,7 @@ import Testing
                 forwards: model.erasing.values.flatMap(\.open).sorted())
             let trace = Comment(rawValue: "seed \(seed), step \(place): \(step.command)")
             let decision = SyncDecider(state, step.context, aliasDelay: 1000).decide(step.command)
+            #expect(try decision.writtenOtherwise().isEmpty)
             let before = state
             decision.changes.forEach { state.apply($0) }
             commands.note(decision)

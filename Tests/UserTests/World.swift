@@ -4,6 +4,7 @@ import Apps
 import Contracts
 import Storage
 import TestKit
+import Testing
 
 @testable import Link
 @testable import Runtime
@@ -188,6 +189,7 @@ struct World {
     }
 
     private mutating func take(_ decision: UserDecider.Decision, _ message: Message) {
+        #expect((try? decision.writtenOtherwise()) == [])
         events += decision.events
         for forward in decision.forwards {
             guard let command = Self.linkCommand(forward.command) else {

@@ -26,6 +26,7 @@ import WireJSON
                 let trace = Comment(rawValue: "seed \(seed), step \(place): \(app) \(step.command)")
                 let decision = VerificationDecider(state, step.context).decide(step.command)
                 let again = VerificationDecider(state, step.context).decide(step.command)
+                #expect(try decision.writtenOtherwise().isEmpty)
                 #expect(decision.told == again.told && decision.changes == again.changes, trace)
                 source.note(decision, app: app)
                 decision.changes.forEach { state.apply($0) }

@@ -2,9 +2,9 @@
 """The messages of Shared/Contracts/Generated, written from docs/asyncapi.yaml: a struct or an enum of Swift for each schema
 that is not marked `x-hand-written`. Run by scripts/generate.
 
-A struct has its members in their order, an initialiser, what its message says of type, scope and Kafka key, and `validate()`
-for what a service refuses. `Codable` is the compiler's, but where a form needs more than it knows. Rules stay in
-Shared/Contracts/Messages, as extensions."""
+A struct has its members in their order, an initialiser, `write(to:)`, what its message says of type, scope and Kafka key, and
+`validate()` for what a service refuses. `Codable` is the compiler's, but where a form needs more than it knows: it reads, and
+what `write(to:)` writes is compared with it. Rules stay in Shared/Contracts/Messages, as extensions."""
 
 import json
 import re
@@ -24,6 +24,8 @@ HEAD = """// SPDX-License-Identifier: Apache-2.0
 """
 # Words that are none of Swift's names.
 NAMES = {"import": "importing"}
+# What is written without an error.
+PLAIN = {"String", "Bool", "Int", "Int32", "Int64", "MPID", "Timestamp"}
 # Forms whose limits are looked at as they are read.
 READ = {"MPID", "GivenMPID", "Timestamp"}
 
@@ -84,7 +86,7 @@ class Structs:
     # What there is
 
     def find_forms(self) -> dict[str, Form]:
-        forms = {name: Form(name, schema, ["Codable", "Sendable", "Hashable"]) for name, schema in self.written.items()}
+        forms = {name: Form(name, schema, ["Codable", "WireWritable", "Sendable", "Hashable"]) for name, schema in self.written.items()}
         for command in self.contract.commands:
             if reply := self.contract.reply_of(command):
                 for name in self.contract.results_of(reply):
@@ -177,8 +179,7 @@ class Structs:
         texts = {}
         for home, parts in found.items():
             text = "\n\n".join(parts)
-            imports = "\npublic import WireJSON\n" if "JSONValue" in text else ""
-            texts[f"{FOLDER}/{home}.swift"] = f"{HEAD}{imports}\n{text}\n"
+            texts[f"{FOLDER}/{home}.swift"] = f"{HEAD}\npublic import WireJSON\n\n{text}\n"
         return texts
 
     def home(self, name: str) -> str:
@@ -212,6 +213,7 @@ class Structs:
         yield [line for member in members for line in self.member(member, indent)]
         yield [*initialiser(members, indent)]
         yield from self.coding(form, members, indent)
+        yield [*self.writing(members, indent)]
         if form.message:
             yield [*self.about(form, indent)]
         if form.name in self.checked and "x-checked-by-hand" not in form.schema:
@@ -267,6 +269,25 @@ class Structs:
                 yield f"{indent}    if !{name}.isEmpty {{ try container.encode(_{name}, forKey: .{name}) }}"
             else:
                 yield f"{indent}    try container.{how}({'_' if member.is_map else ''}{name}, forKey: .{name})"
+        yield f"{indent}}}"
+
+    def writing(self, members: list[Member], indent: str) -> Iterator[str]:
+        """The same bytes as `Codable` makes."""
+        yield f"{indent}public func write(to json: inout JSONOutput) throws {{"
+        yield f"{indent}    json.begin()"
+        for member in members:
+            name = member.name
+            if member.is_map:
+                line = f'try json.map("{name}", {name})'
+                yield f"{indent}    {f'if !{name}.isEmpty {{ {line} }}' if 'x-empty' in member.schema else line}"
+                continue
+            mark = "?" if member.is_optional else ""
+            value = {"MPID": f"{name}{mark}.description", "Timestamp": f"{name}{mark}.rfc3339"}.get(member.type, name)
+            if member.type in ("Int", "Int32"):
+                value = f"{name}.map {{ Int64($0) }}" if mark else f"Int64({name})"
+            plain = member.type in PLAIN or re.fullmatch(r"\w+ID|IdentityValue", member.type)
+            yield f'{indent}    {"" if plain else "try "}json.member{"IfPresent" if mark else ""}("{name}", {value})'
+        yield f"{indent}    json.end()"
         yield f"{indent}}}"
 
     # Whom it is about

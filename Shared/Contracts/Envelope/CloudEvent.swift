@@ -17,16 +17,17 @@ public struct CloudEvent<Payload> {
 extension CloudEvent: Sendable where Payload: Sendable {}
 extension CloudEvent: Equatable where Payload: Equatable {}
 
-extension CloudEvent where Payload: Encodable {
+extension CloudEvent where Payload: WireWritable {
     /// The structured mode (`application/cloudevents+json`): every attribute and `data` in one object, as one text.
     public func encoded() throws -> [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(1024)
         attributes.write(to: &bytes)
         bytes.append(",\"data\":")
-        try WireJSONEncoder().append(data, to: &bytes)
-        bytes.append(UInt8(ascii: "}"))
-        return bytes
+        var json = JSONOutput(after: bytes)
+        try data.write(to: &json)
+        json.end()
+        return json.bytes
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
+public import WireJSON
 
 /// An instant in milliseconds since 1970-01-01T00:00:00Z, as contracts write it: RFC 3339.
 ///
@@ -169,6 +170,10 @@ extension Timestamp: Codable {
         var container = encoder.singleValueContainer()
         try container.encode(rfc3339)
     }
+}
+
+extension Timestamp: WireWritable {
+    public func write(to json: inout JSONOutput) { json.write(rfc3339) }
 }
 
 /// Durations as plain numbers, for what is told outside of this process. What is left over is cut off.

@@ -2,6 +2,8 @@
 
 // Written by scripts/generate from docs/asyncapi.yaml.
 
+public import WireJSON
+
 /// The app's backend asks to link an install to one of its users (docs/link.md, F1). Result: ``LinkResult``.
 public struct LinkRequest: CommandMessage {
     public static let type = "identity.link.request.v1"
@@ -14,6 +16,13 @@ public struct LinkRequest: CommandMessage {
     public init(installId: InstallID, externalId: ExternalID) {
         self.installId = installId
         self.externalId = externalId
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("installId", installId)
+        json.member("externalId", externalId)
+        json.end()
     }
 
     public var partitionSubject: String { externalId.text }
@@ -42,6 +51,14 @@ public struct RegisterInstall: CommandMessage {
         self.installId = installId
         self.device = device
         self.user = user
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("installId", installId)
+        try json.member("device", device)
+        try json.member("user", user)
+        json.end()
     }
 
     public var partitionSubject: String { installId.text }
@@ -80,6 +97,16 @@ public struct EstablishLink: CommandMessage {
         self.askedAt = askedAt
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("installId", installId)
+        try json.member("device", device)
+        json.member("externalId", externalId)
+        try json.member("mode", mode)
+        json.memberIfPresent("askedAt", askedAt?.rfc3339)
+        json.end()
+    }
+
     public var partitionSubject: String { externalId.text }
 
     public func validate() throws(Rejection) {
@@ -98,6 +125,12 @@ public struct QueryInstall: CommandMessage {
 
     public init(installId: InstallID) {
         self.installId = installId
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("installId", installId)
+        json.end()
     }
 
     public var partitionSubject: String { installId.text }
@@ -130,6 +163,13 @@ public struct DetachInstall: CommandMessage {
         self.cause = cause
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("installId", installId)
+        try json.member("cause", cause)
+        json.end()
+    }
+
     public var partitionSubject: String { installId.text }
 
     public func validate() throws(Rejection) {
@@ -156,6 +196,15 @@ public struct SetInstallStatus: CommandByHand {
         self.reason = reason
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("installId", installId)
+        try json.member("status", status)
+        json.memberIfPresent("author", author)
+        json.memberIfPresent("reason", reason)
+        json.end()
+    }
+
     public var partitionSubject: String { installId.text }
 
     public func validate() throws(Rejection) {
@@ -180,6 +229,14 @@ public struct EraseUser: CommandMessage {
         self.userId = userId
         self.author = author
         self.reason = reason
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("userId", userId)
+        json.memberIfPresent("author", author)
+        json.memberIfPresent("reason", reason)
+        json.end()
     }
 
     public var partitionSubject: String { userId.text }
@@ -211,6 +268,14 @@ public struct ForgetPerson: CommandMessage {
         self.erasedAt = erasedAt
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.memberIfPresent("userId", userId)
+        json.memberIfPresent("externalId", externalId)
+        json.memberIfPresent("erasedAt", erasedAt?.rfc3339)
+        json.end()
+    }
+
     public var partitionSubject: String { externalId?.text ?? userId?.text ?? "" }
 
     public func validate() throws(Rejection) {
@@ -231,6 +296,12 @@ public struct GetUserErasure: PersonQuery {
 
     public init(userId: UserID) {
         self.userId = userId
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("userId", userId)
+        json.end()
     }
 
     public var partitionSubject: String { userId.text }
@@ -261,6 +332,15 @@ public struct GetLinkedUser: PersonQuery {
         self.externalId = externalId
         self.installId = installId
         self.after = after
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.memberIfPresent("userId", userId)
+        json.memberIfPresent("externalId", externalId)
+        json.memberIfPresent("installId", installId)
+        json.memberIfPresent("after", after)
+        json.end()
     }
 
     public var partitionSubject: String { externalId?.text ?? userId?.text ?? installId?.text ?? "" }
@@ -297,6 +377,14 @@ public struct MakeInstallActive: RepairCommand {
         self.reason = reason
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("installId", installId)
+        json.member("author", author)
+        json.member("reason", reason)
+        json.end()
+    }
+
     public var partitionSubject: String { installId.text }
 
     public var subject: (kind: String, name: String) { ("installId", installId.text) }
@@ -322,6 +410,14 @@ public struct UnlinkUser: RepairCommand {
         self.userId = userId
         self.author = author
         self.reason = reason
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("userId", userId)
+        json.member("author", author)
+        json.member("reason", reason)
+        json.end()
     }
 
     public var partitionSubject: String { userId.text }
@@ -361,6 +457,17 @@ public struct ChangeExternalID: RepairCommand {
         self.reason = reason
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.memberIfPresent("userId", userId)
+        json.memberIfPresent("externalId", externalId)
+        json.member("newExternalId", newExternalId)
+        json.memberIfPresent("endHold", endHold)
+        json.member("author", author)
+        json.member("reason", reason)
+        json.end()
+    }
+
     public var partitionSubject: String { newExternalId.text }
 
     public var subject: (kind: String, name: String) {
@@ -394,6 +501,14 @@ public struct ImportUsers: ImportCommand {
         self.upsert = upsert
         self.events = events
     }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        try json.member("users", users)
+        json.memberIfPresent("upsert", upsert)
+        json.memberIfPresent("events", events)
+        json.end()
+    }
 }
 
 /// The user service: a user who was never linked has not come back to this install. Nobody is on it from then on, and
@@ -408,6 +523,13 @@ public struct ExpirePerson: CommandMessage {
     public init(installId: InstallID, userId: UserID) {
         self.installId = installId
         self.userId = userId
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("installId", installId)
+        json.member("userId", userId)
+        json.end()
     }
 
     public var partitionSubject: String { installId.text }
@@ -433,6 +555,15 @@ public struct InstallRegistered: EventMessage {
         self.device = device
         self.userId = userId
         self.cause = cause
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("installId", installId)
+        try json.member("device", device)
+        json.memberIfPresent("userId", userId)
+        try json.memberIfPresent("cause", cause)
+        json.end()
     }
 
     public var subject: String { installId.text }
@@ -472,6 +603,20 @@ public struct Linked: EventMessage {
         self.cause = cause
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("installId", installId)
+        json.member("externalId", externalId)
+        json.member("userId", userId)
+        json.member("personCreated", personCreated)
+        json.memberIfPresent("activeInstallId", activeInstallId)
+        try json.member("deactivatedInstallIds", deactivatedInstallIds)
+        json.member("version", version)
+        json.memberIfPresent("linkedAt", linkedAt?.rfc3339)
+        try json.memberIfPresent("cause", cause)
+        json.end()
+    }
+
     public var subject: String { installId.text }
 }
 
@@ -485,6 +630,13 @@ public struct LinkRefused: EventMessage {
     public init(installId: InstallID, reason: ReasonCode) {
         self.installId = installId
         self.reason = reason
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("installId", installId)
+        try json.member("reason", reason)
+        json.end()
     }
 
     public var subject: String { installId.text }
@@ -502,6 +654,14 @@ public struct InstallDetached: EventMessage {
         self.installId = installId
         self.userId = userId
         self.version = version
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("installId", installId)
+        json.member("userId", userId)
+        json.member("version", version)
+        json.end()
     }
 
     public var subject: String { installId.text }
@@ -562,6 +722,21 @@ public struct InstallStatusChanged: EventMessage {
         self.reason = reason
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("installId", installId)
+        try json.member("status", status)
+        json.member("isActive", isActive)
+        json.memberIfPresent("userId", userId)
+        json.member("isLinked", isLinked)
+        try json.member("cause", cause)
+        try json.memberIfPresent("inactiveBecause", inactiveBecause)
+        json.member("version", version)
+        json.memberIfPresent("author", author)
+        json.memberIfPresent("reason", reason)
+        json.end()
+    }
+
     public var subject: String { installId.text }
 }
 
@@ -578,6 +753,14 @@ public struct UserErased: EventMessage {
         self.userId = userId
         self.author = author
         self.reason = reason
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("userId", userId)
+        json.memberIfPresent("author", author)
+        json.memberIfPresent("reason", reason)
+        json.end()
     }
 
     public var subject: String { userId.text }
@@ -600,6 +783,16 @@ public struct ExternalIDRemoved: EventMessage {
         self.unlinkedAt = unlinkedAt
         self.author = author
         self.reason = reason
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("userId", userId)
+        json.member("externalId", externalId)
+        json.member("unlinkedAt", unlinkedAt.rfc3339)
+        json.member("author", author)
+        json.member("reason", reason)
+        json.end()
     }
 
     public var subject: String { userId.text }
@@ -630,6 +823,17 @@ public struct ExternalIDChanged: EventMessage {
         self.reason = reason
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("userId", userId)
+        json.member("externalId", externalId)
+        json.memberIfPresent("previousExternalId", previousExternalId)
+        json.member("linkedAt", linkedAt.rfc3339)
+        json.member("author", author)
+        json.member("reason", reason)
+        json.end()
+    }
+
     public var subject: String { userId.text }
 }
 
@@ -644,6 +848,13 @@ public struct UserExpired: EventMessage {
     public init(userId: UserID, installId: InstallID) {
         self.userId = userId
         self.installId = installId
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("userId", userId)
+        json.member("installId", installId)
+        json.end()
     }
 
     public var subject: String { userId.text }
@@ -672,6 +883,17 @@ public struct LinkResult: CommandResult {
         self.isRestricted = isRestricted
         self.personCreated = personCreated
         self.version = version
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("userId", userId)
+        json.member("installId", installId)
+        json.member("isActive", isActive)
+        json.memberIfPresent("isRestricted", isRestricted)
+        json.member("personCreated", personCreated)
+        json.member("version", version)
+        json.end()
     }
 }
 
@@ -704,11 +926,25 @@ public struct InstallResult: CommandResult {
         self.isUsersFirst = isUsersFirst
         self.version = version
     }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("installId", installId)
+        json.member("appId", appId)
+        json.memberIfPresent("userId", userId)
+        json.memberIfPresent("externalId", externalId)
+        try json.member("status", status)
+        json.member("isActive", isActive)
+        try json.memberIfPresent("inactiveBecause", inactiveBecause)
+        json.member("isUsersFirst", isUsersFirst)
+        json.member("version", version)
+        json.end()
+    }
 }
 
 /// A user of the link service, and the installs that it is on.
 public struct LinkedUserResult: CommandResult {
-    public struct Install: Codable, Sendable, Hashable {
+    public struct Install: Codable, WireWritable, Sendable, Hashable {
         public var installId: InstallID
         public var device: Device
         public var status: InstallStatus
@@ -730,6 +966,18 @@ public struct LinkedUserResult: CommandResult {
             self.inactiveBecause = inactiveBecause
             self.isUsersFirst = isUsersFirst
             self.version = version
+        }
+
+        public func write(to json: inout JSONOutput) throws {
+            json.begin()
+            json.member("installId", installId)
+            try json.member("device", device)
+            try json.member("status", status)
+            json.member("isActive", isActive)
+            try json.memberIfPresent("inactiveBecause", inactiveBecause)
+            json.member("isUsersFirst", isUsersFirst)
+            json.member("version", version)
+            json.end()
         }
     }
 
@@ -758,6 +1006,18 @@ public struct LinkedUserResult: CommandResult {
         self.installs = installs
         self.next = next
     }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("userId", userId)
+        json.memberIfPresent("externalId", externalId)
+        json.memberIfPresent("linkedAt", linkedAt?.rfc3339)
+        json.memberIfPresent("createdAt", createdAt?.rfc3339)
+        json.member("isErased", isErased)
+        try json.member("installs", installs)
+        json.memberIfPresent("next", next)
+        json.end()
+    }
 }
 
 /// Who was brought by a list, and not by what they did.
@@ -765,8 +1025,8 @@ public enum ImportCause: String, WireEnum {
     case importing = "import"
 }
 
-public struct ImportedUser: Codable, Sendable, Hashable {
-    public struct Install: Codable, Sendable, Hashable {
+public struct ImportedUser: Codable, WireWritable, Sendable, Hashable {
+    public struct Install: Codable, WireWritable, Sendable, Hashable {
         public var installId: InstallID
         public var device: Device
         /// Absent: whether it is the only one.
@@ -792,6 +1052,15 @@ public struct ImportedUser: Codable, Sendable, Hashable {
             device = try container.decode(Device.self, forKey: .device)
             isActive = try container.decodeIfPresent(Bool.self, forKey: .isActive)
             status = try container.decodeIfPresent(InstallStatus.self, forKey: .status)
+        }
+
+        public func write(to json: inout JSONOutput) throws {
+            json.begin()
+            json.member("installId", installId)
+            try json.member("device", device)
+            json.memberIfPresent("isActive", isActive)
+            try json.memberIfPresent("status", status)
+            json.end()
         }
     }
 
@@ -821,6 +1090,15 @@ public struct ImportedUser: Codable, Sendable, Hashable {
         externalId = try container.decodeIfPresent(ExternalID.self, forKey: .externalId)
         createdAt = try container.decodeIfPresent(Timestamp.self, forKey: .createdAt)
         installs = try container.decodeIfPresent([Install].self, forKey: .installs)
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("userId", userId)
+        json.memberIfPresent("externalId", externalId)
+        json.memberIfPresent("createdAt", createdAt?.rfc3339)
+        try json.memberIfPresent("installs", installs)
+        json.end()
     }
 }
 

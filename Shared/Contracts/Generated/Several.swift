@@ -5,13 +5,20 @@
 public import WireJSON
 
 /// An event that was not sent.
-public struct ReplyEvent: Codable, Sendable, Hashable {
+public struct ReplyEvent: Codable, WireWritable, Sendable, Hashable {
     public var type: String
     public var data: JSONValue
 
     public init(type: String, data: JSONValue) {
         self.type = type
         self.data = data
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("type", type)
+        try json.member("data", data)
+        json.end()
     }
 }
 
@@ -20,7 +27,7 @@ public struct ReplyEvent: Codable, Sendable, Hashable {
 /// is answered by the certificate of that part.
 public struct ErasureCertificate: CommandResult {
     /// The ids that are kept, so that nothing brings them back.
-    public struct Subject: Codable, Sendable, Hashable {
+    public struct Subject: Codable, WireWritable, Sendable, Hashable {
         public var userIds: [UserID]
         /// The smallest first.
         public var mpids: [MPID]
@@ -29,11 +36,18 @@ public struct ErasureCertificate: CommandResult {
             self.userIds = userIds
             self.mpids = mpids
         }
+
+        public func write(to json: inout JSONOutput) throws {
+            json.begin()
+            try json.member("userIds", userIds)
+            try json.member("mpids", mpids)
+            json.end()
+        }
     }
 
     /// How much of it is gone, by service. A service that is not there was not asked: another certificate has its part.
-    public struct Counts: Codable, Sendable, Hashable {
-        public struct Link: Codable, Sendable, Hashable {
+    public struct Counts: Codable, WireWritable, Sendable, Hashable {
+        public struct Link: Codable, WireWritable, Sendable, Hashable {
             public var persons: Int
             public var installs: Int
 
@@ -41,9 +55,16 @@ public struct ErasureCertificate: CommandResult {
                 self.persons = persons
                 self.installs = installs
             }
+
+            public func write(to json: inout JSONOutput) throws {
+                json.begin()
+                json.member("persons", Int64(persons))
+                json.member("installs", Int64(installs))
+                json.end()
+            }
         }
 
-        public struct User: Codable, Sendable, Hashable {
+        public struct User: Codable, WireWritable, Sendable, Hashable {
             public var installs: Int
             public var codes: Int
 
@@ -51,9 +72,16 @@ public struct ErasureCertificate: CommandResult {
                 self.installs = installs
                 self.codes = codes
             }
+
+            public func write(to json: inout JSONOutput) throws {
+                json.begin()
+                json.member("installs", Int64(installs))
+                json.member("codes", Int64(codes))
+                json.end()
+            }
         }
 
-        public struct Sync: Codable, Sendable, Hashable {
+        public struct Sync: Codable, WireWritable, Sendable, Hashable {
             public var profiles: Int
             public var identities: Int
             /// Those that have lost a user.
@@ -66,13 +94,28 @@ public struct ErasureCertificate: CommandResult {
                 self.devices = devices
                 self.aliases = aliases
             }
+
+            public func write(to json: inout JSONOutput) throws {
+                json.begin()
+                json.member("profiles", Int64(profiles))
+                json.member("identities", Int64(identities))
+                json.member("devices", Int64(devices))
+                json.member("aliases", Int64(aliases))
+                json.end()
+            }
         }
 
-        public struct Verification: Codable, Sendable, Hashable {
+        public struct Verification: Codable, WireWritable, Sendable, Hashable {
             public var sessions: Int
 
             public init(sessions: Int = 0) {
                 self.sessions = sessions
+            }
+
+            public func write(to json: inout JSONOutput) throws {
+                json.begin()
+                json.member("sessions", Int64(sessions))
+                json.end()
             }
         }
 
@@ -87,10 +130,19 @@ public struct ErasureCertificate: CommandResult {
             self.sync = sync
             self.verification = verification
         }
+
+        public func write(to json: inout JSONOutput) throws {
+            json.begin()
+            try json.memberIfPresent("link", link)
+            try json.memberIfPresent("user", user)
+            try json.memberIfPresent("sync", sync)
+            try json.memberIfPresent("verification", verification)
+            json.end()
+        }
     }
 
     /// Where copies are that no erasure reaches.
-    public struct Remainder: Codable, Sendable, Hashable {
+    public struct Remainder: Codable, WireWritable, Sendable, Hashable {
         public enum Place: String, WireEnum {
             /// The record of what was asked and answered.
             case inbox
@@ -107,6 +159,13 @@ public struct ErasureCertificate: CommandResult {
         public init(place: Place, until: Timestamp? = nil) {
             self.place = place
             self.until = until
+        }
+
+        public func write(to json: inout JSONOutput) throws {
+            json.begin()
+            try json.member("place", place)
+            json.memberIfPresent("until", until?.rfc3339)
+            json.end()
         }
     }
 
@@ -133,6 +192,18 @@ public struct ErasureCertificate: CommandResult {
         self.heldByOthers = heldByOthers
         self.remains = remains
     }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("requestId", requestId)
+        json.member("erasedAt", erasedAt.rfc3339)
+        json.memberIfPresent("completedAt", completedAt?.rfc3339)
+        try json.member("subject", subject)
+        try json.member("done", done)
+        json.member("heldByOthers", Int64(heldByOthers))
+        try json.member("remains", remains)
+        json.end()
+    }
 }
 
 /// What a service holds about an id, and a page of what was decided about it.
@@ -151,11 +222,20 @@ public struct FactsResult: CommandResult {
         self.facts = facts
         self.next = next
     }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("id", id)
+        try json.member("state", state)
+        try json.member("facts", facts)
+        json.memberIfPresent("next", next)
+        json.end()
+    }
 }
 
 /// Of `link.import-users` and `sync.import-profiles`: one for each element, in their order.
 public struct ImportResult: CommandResult {
-    public struct Element: Codable, Sendable, Hashable {
+    public struct Element: Codable, WireWritable, Sendable, Hashable {
         public var index: Int
         public var outcome: ImportOutcome
         /// Of a conflict.
@@ -175,6 +255,16 @@ public struct ImportResult: CommandResult {
             self.type = type
             self.message = message
         }
+
+        public func write(to json: inout JSONOutput) throws {
+            json.begin()
+            json.member("index", Int64(index))
+            try json.member("outcome", outcome)
+            try json.memberIfPresent("reason", reason)
+            try json.memberIfPresent("type", type)
+            json.memberIfPresent("message", message)
+            json.end()
+        }
     }
 
     public var results: [Element]
@@ -182,10 +272,16 @@ public struct ImportResult: CommandResult {
     public init(results: [Element]) {
         self.results = results
     }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        try json.member("results", results)
+        json.end()
+    }
 }
 
 /// Asks a service what it holds about any id, and what was decided about it (contracts.md, "Facts").
-public struct FactsQuery: Codable, Sendable, Hashable {
+public struct FactsQuery: Codable, WireWritable, Sendable, Hashable {
     /// An install, a user, an external id, an MPID, an identity value, a device, or a command's id: 1 to 750
     /// characters.
     public var id: String
@@ -200,6 +296,14 @@ public struct FactsQuery: Codable, Sendable, Hashable {
         self.page = page
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("id", id)
+        json.memberIfPresent("source", source)
+        json.memberIfPresent("page", page)
+        json.end()
+    }
+
     func validate() throws(Rejection) {
         try Validation.identityValue(id, "id")
         if let source { try Validation.text(source.text, "source", atMost: 1024) }
@@ -208,9 +312,9 @@ public struct FactsQuery: Codable, Sendable, Hashable {
 }
 
 /// One decision of a service.
-public struct Fact: Codable, Sendable, Hashable {
+public struct Fact: Codable, WireWritable, Sendable, Hashable {
     /// An event, or a command to another service, that came of the decision.
-    public struct Told: Codable, Sendable, Hashable {
+    public struct Told: Codable, WireWritable, Sendable, Hashable {
         public var type: String
         /// `null` where it is too long to be told here.
         public var data: JSONValue
@@ -218,6 +322,13 @@ public struct Fact: Codable, Sendable, Hashable {
         public init(type: String, data: JSONValue) {
             self.type = type
             self.data = data
+        }
+
+        public func write(to json: inout JSONOutput) throws {
+            json.begin()
+            json.member("type", type)
+            try json.member("data", data)
+            json.end()
         }
     }
 
@@ -271,6 +382,28 @@ public struct Fact: Codable, Sendable, Hashable {
         self.events = events
         self.commands = commands
     }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("service", service)
+        json.member("decidedAt", decidedAt.rfc3339)
+        json.member("topic", topic)
+        json.member("partition", Int64(partition))
+        json.member("offset", offset)
+        json.member("type", type)
+        json.member("source", source)
+        json.member("commandId", commandId)
+        json.memberIfPresent("authId", authId)
+        json.memberIfPresent("traceId", traceId)
+        json.member("outcome", outcome)
+        json.memberIfPresent("reason", reason)
+        json.memberIfPresent("message", message)
+        try json.memberIfPresent("result", result)
+        json.memberIfPresent("hasSecret", hasSecret)
+        try json.member("events", events)
+        try json.member("commands", commands)
+        json.end()
+    }
 }
 
 /// A service says when it decided what neither an event nor a reply tells of: events of others that changed nothing,
@@ -299,6 +432,15 @@ public struct DecisionsNoted: EventMessage {
         self.refusedInReplay = refusedInReplay
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        try json.member("decisions", decisions)
+        try json.memberIfPresent("repeated", repeated)
+        try json.memberIfPresent("refused", refused)
+        try json.memberIfPresent("refusedInReplay", refusedInReplay)
+        json.end()
+    }
+
     public var subject: String { decisions.last ?? repeated?.last ?? refused?.last ?? refusedInReplay?.last ?? "" }
 }
 
@@ -308,7 +450,7 @@ public struct ReplicaStatus: Message {
     public static let type = "identity.status.v1"
 
     /// Why a replica is not ready: a line of `/readyz`.
-    public struct Failure: Codable, Sendable, Hashable {
+    public struct Failure: Codable, WireWritable, Sendable, Hashable {
         public var name: String
         public var detail: String
 
@@ -316,10 +458,17 @@ public struct ReplicaStatus: Message {
             self.name = name
             self.detail = detail
         }
+
+        public func write(to json: inout JSONOutput) throws {
+            json.begin()
+            json.member("name", name)
+            json.member("detail", detail)
+            json.end()
+        }
     }
 
     /// The version of the apps file that is in force.
-    public struct Apps: Codable, Sendable, Hashable {
+    public struct Apps: Codable, WireWritable, Sendable, Hashable {
         public var digest: String
         /// Whether the file as it is now is in force.
         public var isValid: Bool
@@ -328,10 +477,17 @@ public struct ReplicaStatus: Message {
             self.digest = digest
             self.isValid = isValid
         }
+
+        public func write(to json: inout JSONOutput) throws {
+            json.begin()
+            json.member("digest", digest)
+            json.member("isValid", isValid)
+            json.end()
+        }
     }
 
     /// What was decided since the status before.
-    public struct Decided: Codable, Sendable, Hashable {
+    public struct Decided: Codable, WireWritable, Sendable, Hashable {
         public var seconds: Double
         /// How many decisions ended how.
         @SortedKeys public var outcomes: [String: Int]
@@ -348,16 +504,32 @@ public struct ReplicaStatus: Message {
             self.reasons = reasons
             self.commitMilliseconds = commitMilliseconds
         }
+
+        public func write(to json: inout JSONOutput) throws {
+            json.begin()
+            try json.member("seconds", seconds)
+            try json.map("outcomes", outcomes)
+            try json.map("reasons", reasons)
+            try json.memberIfPresent("commitMilliseconds", commitMilliseconds)
+            json.end()
+        }
     }
 
     /// Of the service, whichever replica says it.
-    public struct DeadLetters: Codable, Sendable, Hashable {
+    public struct DeadLetters: Codable, WireWritable, Sendable, Hashable {
         public var open: Int64
         public var oldestSeconds: Double?
 
         public init(open: Int64, oldestSeconds: Double? = nil) {
             self.open = open
             self.oldestSeconds = oldestSeconds
+        }
+
+        public func write(to json: inout JSONOutput) throws {
+            json.begin()
+            json.member("open", open)
+            try json.memberIfPresent("oldestSeconds", oldestSeconds)
+            json.end()
         }
     }
 
@@ -398,6 +570,24 @@ public struct ReplicaStatus: Message {
         self.oldestSeconds = oldestSeconds
         self.decided = decided
         self.deadLetters = deadLetters
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("service", service)
+        json.member("replica", replica)
+        json.member("version", version)
+        json.member("commit", commit)
+        json.member("startedAt", startedAt.rfc3339)
+        json.member("isReady", isReady)
+        try json.member("failing", failing)
+        try json.member("apps", apps)
+        json.member("partitions", Int64(partitions))
+        json.memberIfPresent("waiting", waiting)
+        try json.memberIfPresent("oldestSeconds", oldestSeconds)
+        try json.memberIfPresent("decided", decided)
+        try json.memberIfPresent("deadLetters", deadLetters)
+        json.end()
     }
 }
 
@@ -453,7 +643,7 @@ public enum InactiveBecause: String, WireEnum {
 }
 
 /// The device an install lives on. Only `kind` takes part in decisions (phones are preferred to tablets, L22).
-public struct Device: Codable, Sendable, Hashable {
+public struct Device: Codable, WireWritable, Sendable, Hashable {
     public enum Kind: String, WireEnum {
         case phone, tablet, other
     }
@@ -468,6 +658,15 @@ public struct Device: Codable, Sendable, Hashable {
         self.platform = platform
         self.model = model
         self.osVersion = osVersion
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        try json.member("kind", kind)
+        json.member("platform", platform)
+        json.memberIfPresent("model", model)
+        json.memberIfPresent("osVersion", osVersion)
+        json.end()
     }
 
     func validate(_ path: @autoclosure () -> String) throws(Rejection) {

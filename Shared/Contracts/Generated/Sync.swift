@@ -2,8 +2,10 @@
 
 // Written by scripts/generate from docs/asyncapi.yaml.
 
+public import WireJSON
+
 /// What identify, login, logout and search say: the identities of the user to move *to* (S13, F43).
-public struct SyncRequest: Codable, Sendable, Hashable {
+public struct SyncRequest: Codable, WireWritable, Sendable, Hashable {
     public enum Environment: String, WireEnum {
         case production, development
     }
@@ -66,6 +68,21 @@ public struct SyncRequest: Codable, Sendable, Hashable {
         clearAnonymousUser = try container.decodeIfPresent(Bool.self, forKey: .clearAnonymousUser)
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("deviceId", deviceId)
+        try json.map("knownIdentities", knownIdentities)
+        json.memberIfPresent("previousMPID", previousMPID?.description)
+        try json.memberIfPresent("environment", environment)
+        json.memberIfPresent("requestId", requestId)
+        json.memberIfPresent("requestTimestampMs", requestTimestampMs)
+        json.memberIfPresent("context", context)
+        json.memberIfPresent("name", name)
+        try json.memberIfPresent("vouchedFor", vouchedFor)
+        json.memberIfPresent("clearAnonymousUser", clearAnonymousUser)
+        json.end()
+    }
+
     func validate() throws(Rejection) {
         try Validation.id(deviceId, "deviceId")
         for (type, value) in knownIdentities.sorted(by: { $0.key < $1.key }) {
@@ -83,7 +100,7 @@ public struct ModifyIdentities: CommandMessage {
     public static let type = "identity.sync.modify.v1"
     public static let scope = Scope.identitySync
 
-    public struct Change: Codable, Sendable, Hashable {
+    public struct Change: Codable, WireWritable, Sendable, Hashable {
         /// Another word is refused with `VALIDATION_ERROR` (S4).
         public var identityType: String
         /// What the device thinks the value is; may be stale. Says which value is replaced where a type has several.
@@ -95,6 +112,14 @@ public struct ModifyIdentities: CommandMessage {
             self.identityType = identityType
             self.oldValue = oldValue
             self.newValue = newValue
+        }
+
+        public func write(to json: inout JSONOutput) throws {
+            json.begin()
+            json.member("identityType", identityType)
+            json.memberIfPresent("oldValue", oldValue)
+            json.memberIfPresent("newValue", newValue)
+            json.end()
         }
 
         func validate(_ path: @autoclosure () -> String) throws(Rejection) {
@@ -112,6 +137,14 @@ public struct ModifyIdentities: CommandMessage {
         self.mpid = mpid
         self.changes = changes
         self.deviceId = deviceId
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("mpid", mpid.description)
+        try json.member("changes", changes)
+        json.memberIfPresent("deviceId", deviceId)
+        json.end()
     }
 
     public var partitionSubject: String { deviceId?.text ?? mpid.description }
@@ -156,6 +189,17 @@ public struct AliasUsers: CommandMessage {
         self.deviceApplicationStamp = deviceApplicationStamp
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("sourceMPID", sourceMPID.description)
+        json.member("destinationMPID", destinationMPID.description)
+        json.memberIfPresent("startUnixtimeMs", startUnixtimeMs)
+        json.memberIfPresent("endUnixtimeMs", endUnixtimeMs)
+        try json.memberIfPresent("scope", scope)
+        json.memberIfPresent("deviceApplicationStamp", deviceApplicationStamp)
+        json.end()
+    }
+
     public var partitionSubject: String { destinationMPID.description }
 
     public func validate() throws(Rejection) {
@@ -174,6 +218,13 @@ public struct ApplyAlias: CommandMessage {
     public init(aliasId: AliasID, destinationMPID: MPID) {
         self.aliasId = aliasId
         self.destinationMPID = destinationMPID
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("aliasId", aliasId)
+        json.member("destinationMPID", destinationMPID.description)
+        json.end()
     }
 
     public var partitionSubject: String { destinationMPID.description }
@@ -205,6 +256,16 @@ public struct DetachIdentities: RepairCommand {
         self.reason = reason
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("mpid", mpid.description)
+        try json.member("identities", identities)
+        json.memberIfPresent("toMPID", toMPID?.description)
+        json.member("author", author)
+        json.member("reason", reason)
+        json.end()
+    }
+
     public var partitionSubject: String { mpid.description }
 
     public var subject: (kind: String, name: String) { ("mpid", mpid.description) }
@@ -228,6 +289,16 @@ public struct AllowMerge: RepairCommand {
         self.identity = identity
         self.author = author
         self.reason = reason
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("mpid", mpid.description)
+        json.memberIfPresent("otherMPID", otherMPID?.description)
+        try json.memberIfPresent("identity", identity)
+        json.member("author", author)
+        json.member("reason", reason)
+        json.end()
     }
 
     public var partitionSubject: String { mpid.description }
@@ -266,6 +337,16 @@ public struct RestrictProfile: RepairCommand {
         self.reason = reason
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.memberIfPresent("mpid", mpid?.description)
+        try json.memberIfPresent("identity", identity)
+        json.member("isRestricted", isRestricted)
+        json.member("author", author)
+        json.member("reason", reason)
+        json.end()
+    }
+
     public var partitionSubject: String { mpid?.description ?? identity?.value ?? "" }
 
     public var subject: (kind: String, name: String) {
@@ -297,6 +378,14 @@ public struct ImportProfiles: ImportCommand {
         self.upsert = upsert
         self.events = events
     }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        try json.member("profiles", profiles)
+        json.memberIfPresent("upsert", upsert)
+        json.memberIfPresent("events", events)
+        json.end()
+    }
 }
 
 /// The users seen on a device. Result: ``DeviceUsersResult``.
@@ -308,6 +397,12 @@ public struct GetDeviceUsers: PersonQuery {
 
     public init(deviceId: DeviceID) {
         self.deviceId = deviceId
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("deviceId", deviceId)
+        json.end()
     }
 
     public var partitionSubject: String { deviceId.text }
@@ -373,6 +468,15 @@ public struct EraseProfile: CommandMessage {
         try container.encodeIfPresent(persons, forKey: .persons)
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.memberIfPresent("mpid", mpid?.description)
+        if !identities.isEmpty { try json.map("identities", identities) }
+        json.memberIfPresent("everyHolder", everyHolder)
+        try json.memberIfPresent("persons", persons)
+        json.end()
+    }
+
     public var partitionSubject: String { mpid?.description ?? identities.min { $0.key < $1.key }?.value ?? "" }
 
     public var subject: (kind: String, name: String) {
@@ -416,6 +520,15 @@ public struct ForgetProfiles: CommandMessage {
         self.erasedAt = erasedAt
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.memberIfPresent("userId", userId)
+        json.memberIfPresent("externalId", externalId)
+        try json.memberIfPresent("former", former)
+        json.memberIfPresent("erasedAt", erasedAt?.rfc3339)
+        json.end()
+    }
+
     public var partitionSubject: String { externalId?.text ?? userId?.text ?? "" }
 
     public func validate() throws(Rejection) {
@@ -453,6 +566,15 @@ public struct KeepErased: CommandMessage {
         self.userIds = userIds
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("mpid", mpid.description)
+        json.member("erasedAt", erasedAt.rfc3339)
+        json.memberIfPresent("whom", whom)
+        try json.memberIfPresent("userIds", userIds)
+        json.end()
+    }
+
     public var partitionSubject: String { mpid.description }
 
     public func validate() throws(Rejection) {
@@ -473,6 +595,12 @@ public struct GetProfileErasure: PersonQuery {
         self.mpid = mpid
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("mpid", mpid.description)
+        json.end()
+    }
+
     public var partitionSubject: String { mpid.description }
 
     public var subject: (kind: String, name: String) { ("mpid", mpid.description) }
@@ -486,7 +614,7 @@ public struct GetProfile: PersonQuery {
     public static let type = "identity.sync.get-profile.v1"
     public static let scope = Scope.support
 
-    public struct Named: Codable, Sendable, Hashable {
+    public struct Named: Codable, WireWritable, Sendable, Hashable {
         /// Another word is refused with `VALIDATION_ERROR` (S4).
         public var type: String
         public var value: String
@@ -494,6 +622,13 @@ public struct GetProfile: PersonQuery {
         public init(type: String, value: String) {
             self.type = type
             self.value = value
+        }
+
+        public func write(to json: inout JSONOutput) throws {
+            json.begin()
+            json.member("type", type)
+            json.member("value", value)
+            json.end()
         }
 
         func validate(_ path: @autoclosure () -> String) throws(Rejection) {
@@ -511,6 +646,14 @@ public struct GetProfile: PersonQuery {
         self.mpid = mpid
         self.identity = identity
         self.after = after
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.memberIfPresent("mpid", mpid?.description)
+        try json.memberIfPresent("identity", identity)
+        json.memberIfPresent("after", after)
+        json.end()
     }
 
     public var partitionSubject: String { mpid?.description ?? identity?.value ?? "" }
@@ -585,6 +728,19 @@ public struct FileRequest: CommandMessage {
         try container.encodeIfPresent(groupId, forKey: .groupId)
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("requestId", requestId)
+        try json.member("kind", kind)
+        json.memberIfPresent("mpid", mpid?.description)
+        if !identities.isEmpty { try json.map("identities", identities) }
+        json.memberIfPresent("everyHolder", everyHolder)
+        json.memberIfPresent("regulation", regulation)
+        json.memberIfPresent("submittedAt", submittedAt?.rfc3339)
+        json.memberIfPresent("groupId", groupId)
+        json.end()
+    }
+
     public var partitionSubject: String { requestId.text }
 }
 
@@ -598,6 +754,12 @@ public struct GetRequest: RequestCommand {
 
     public init(requestId: SubjectRequestID) {
         self.requestId = requestId
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("requestId", requestId)
+        json.end()
     }
 
     public var partitionSubject: String { requestId.text }
@@ -619,6 +781,12 @@ public struct GetRequests: CommandMessage {
         self.groupId = groupId
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("groupId", groupId)
+        json.end()
+    }
+
     public var partitionSubject: String { groupId }
 
     public func validate() throws(Rejection) {
@@ -638,6 +806,12 @@ public struct CancelRequest: RequestCommand {
         self.requestId = requestId
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("requestId", requestId)
+        json.end()
+    }
+
     public var partitionSubject: String { requestId.text }
 
     public func validate() throws(Rejection) {
@@ -654,6 +828,12 @@ public struct GetRequestResults: PersonQuery, RequestCommand {
 
     public init(requestId: SubjectRequestID) {
         self.requestId = requestId
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("requestId", requestId)
+        json.end()
     }
 
     public var partitionSubject: String { requestId.text }
@@ -679,6 +859,13 @@ public struct ProcessRequest: RequestCommand {
         self.startsAt = startsAt
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("requestId", requestId)
+        json.memberIfPresent("startsAt", startsAt?.rfc3339)
+        json.end()
+    }
+
     public var partitionSubject: String { requestId.text }
 
     public func validate() throws(Rejection) {
@@ -700,6 +887,13 @@ public struct ExpireProfile: CommandMessage {
         self.lastSeen = lastSeen
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("mpid", mpid.description)
+        json.member("lastSeen", lastSeen.rfc3339)
+        json.end()
+    }
+
     public var partitionSubject: String { mpid.description }
 
     public func validate() throws(Rejection) {}
@@ -717,6 +911,13 @@ public struct ExpireDevice: CommandMessage {
     public init(deviceId: DeviceID, lastSeen: Timestamp) {
         self.deviceId = deviceId
         self.lastSeen = lastSeen
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("deviceId", deviceId)
+        json.member("lastSeen", lastSeen.rfc3339)
+        json.end()
     }
 
     public var partitionSubject: String { deviceId.text }
@@ -744,6 +945,16 @@ public struct ProfileDetached: EventMessage {
         self.reason = reason
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("fromMPID", fromMPID.description)
+        json.member("toMPID", toMPID.description)
+        try json.member("identities", identities)
+        json.member("author", author)
+        json.member("reason", reason)
+        json.end()
+    }
+
     public var subject: String { fromMPID.description }
 }
 
@@ -761,6 +972,15 @@ public struct MergeBarred: EventMessage {
         self.deviceId = deviceId
         self.cause = cause
         self.types = types
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("mpid", mpid.description)
+        json.member("deviceId", deviceId)
+        try json.member("cause", cause)
+        try json.member("types", types)
+        json.end()
     }
 
     public var subject: String { mpid.description }
@@ -785,6 +1005,16 @@ public struct MergeAllowed: EventMessage {
         self.reason = reason
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("mpid", mpid.description)
+        try json.member("allowed", allowed)
+        json.member("allowedCount", Int64(allowedCount))
+        json.member("author", author)
+        json.member("reason", reason)
+        json.end()
+    }
+
     public var subject: String { mpid.description }
 }
 
@@ -802,6 +1032,15 @@ public struct RestrictionChanged: EventMessage {
         self.isRestricted = isRestricted
         self.author = author
         self.reason = reason
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("mpid", mpid.description)
+        json.member("isRestricted", isRestricted)
+        json.member("author", author)
+        json.member("reason", reason)
+        json.end()
     }
 
     public var subject: String { mpid.description }
@@ -826,6 +1065,15 @@ public struct UserRestrictionChanged: EventMessage {
         self.changedAt = changedAt
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("userId", userId)
+        json.member("mpid", mpid.description)
+        json.member("isRestricted", isRestricted)
+        json.member("changedAt", changedAt.rfc3339)
+        json.end()
+    }
+
     public var subject: String { userId.text }
 }
 
@@ -841,6 +1089,13 @@ public struct ProfileExpired: EventMessage {
         self.lastSeen = lastSeen
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("mpid", mpid.description)
+        json.member("lastSeen", lastSeen.rfc3339)
+        json.end()
+    }
+
     public var subject: String { mpid.description }
 }
 
@@ -854,6 +1109,13 @@ public struct DeviceExpired: EventMessage {
     public init(deviceId: DeviceID, lastSeen: Timestamp) {
         self.deviceId = deviceId
         self.lastSeen = lastSeen
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("deviceId", deviceId)
+        json.member("lastSeen", lastSeen.rfc3339)
+        json.end()
     }
 
     public var subject: String { deviceId.text }
@@ -877,6 +1139,15 @@ public struct RequestChanged: EventMessage {
         self.reason = reason
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("requestId", requestId)
+        try json.member("kind", kind)
+        try json.member("status", status)
+        try json.memberIfPresent("reason", reason)
+        json.end()
+    }
+
     public var subject: String { requestId.text }
 }
 
@@ -896,6 +1167,16 @@ public struct ProfileCreated: EventMessage {
         self.rule = rule
         self.isLoggedIn = isLoggedIn
         self.identities = identities
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("mpid", mpid.description)
+        try json.member("cause", cause)
+        try json.member("rule", rule)
+        json.member("isLoggedIn", isLoggedIn)
+        try json.member("identities", identities)
+        json.end()
     }
 
     public var subject: String { mpid.description }
@@ -927,6 +1208,19 @@ public struct CurrentUserChanged: EventMessage {
         self.isLoggedIn = isLoggedIn
         self.isEphemeral = isEphemeral
         self.move = move
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("deviceId", deviceId)
+        json.memberIfPresent("previousMPID", previousMPID?.description)
+        json.member("mpid", mpid.description)
+        try json.member("cause", cause)
+        try json.member("rule", rule)
+        json.member("isLoggedIn", isLoggedIn)
+        json.member("isEphemeral", isEphemeral)
+        json.member("move", move)
+        json.end()
     }
 
     public var subject: String { deviceId.text }
@@ -971,6 +1265,17 @@ public struct IdentitiesChanged: EventMessage {
         self.isLoggedIn = isLoggedIn
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("mpid", mpid.description)
+        try json.member("cause", cause)
+        try json.member("reason", reason)
+        try json.member("added", added)
+        try json.member("removed", removed)
+        json.member("isLoggedIn", isLoggedIn)
+        json.end()
+    }
+
     public var subject: String { mpid.description }
 }
 
@@ -987,6 +1292,14 @@ public struct ProfileOrphaned: EventMessage {
         self.mpid = mpid
         self.cause = cause
         self.takenBy = takenBy
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("mpid", mpid.description)
+        try json.member("cause", cause)
+        json.memberIfPresent("takenBy", takenBy?.description)
+        json.end()
     }
 
     public var subject: String { mpid.description }
@@ -1014,6 +1327,16 @@ public struct LinkedUserChanged: EventMessage {
         self.identities = identities
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("mpid", mpid.description)
+        try json.member("cause", cause)
+        json.memberIfPresent("previousUserId", previousUserId)
+        json.memberIfPresent("userId", userId)
+        try json.member("identities", identities)
+        json.end()
+    }
+
     public var subject: String { mpid.description }
 }
 
@@ -1033,6 +1356,15 @@ public struct ProfileJoined: EventMessage {
         self.destinationMPID = destinationMPID
         self.cause = cause
         self.identities = identities
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("sourceMPID", sourceMPID.description)
+        json.member("destinationMPID", destinationMPID.description)
+        try json.member("cause", cause)
+        try json.member("identities", identities)
+        json.end()
     }
 
     public var subject: String { destinationMPID.description }
@@ -1064,6 +1396,19 @@ public struct Aliased: EventMessage {
         self.scope = scope
         self.deviceApplicationStamp = deviceApplicationStamp
         self.firstSeen = firstSeen
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("aliasId", aliasId)
+        json.member("sourceMPID", sourceMPID.description)
+        json.member("destinationMPID", destinationMPID.description)
+        json.member("startUnixtimeMs", startUnixtimeMs)
+        json.member("endUnixtimeMs", endUnixtimeMs)
+        try json.member("scope", scope)
+        json.memberIfPresent("deviceApplicationStamp", deviceApplicationStamp)
+        json.member("firstSeen", firstSeen.rfc3339)
+        json.end()
     }
 
     public var subject: String { destinationMPID.description }
@@ -1099,6 +1444,15 @@ public struct AliasDropped: EventMessage {
         self.rule = rule
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("aliasId", aliasId)
+        json.member("sourceMPID", sourceMPID.description)
+        json.member("destinationMPID", destinationMPID.description)
+        try json.member("rule", rule)
+        json.end()
+    }
+
     public var subject: String { destinationMPID.description }
 }
 
@@ -1112,6 +1466,13 @@ public struct ProfileErased: EventMessage {
     public init(mpid: MPID, cause: SyncCause) {
         self.mpid = mpid
         self.cause = cause
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("mpid", mpid.description)
+        try json.member("cause", cause)
+        json.end()
     }
 
     public var subject: String { mpid.description }
@@ -1133,6 +1494,15 @@ public struct CurrentUserErased: EventMessage {
         self.mpid = mpid
         self.cause = cause
         self.move = move
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("deviceId", deviceId)
+        json.member("mpid", mpid.description)
+        try json.member("cause", cause)
+        json.member("move", move)
+        json.end()
     }
 
     public var subject: String { deviceId.text }
@@ -1157,12 +1527,21 @@ public struct ValueTooCommon: EventMessage {
         self.limit = limit
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        try json.member("type", type)
+        json.member("digest", digest)
+        json.member("holders", Int64(holders))
+        json.member("limit", Int64(limit))
+        json.end()
+    }
+
     public var subject: String { digest }
 }
 
 /// What was detached, and what the devices of the profile have to do with it.
 public struct DetachResult: CommandResult {
-    public struct Device: Codable, Sendable, Hashable {
+    public struct Device: Codable, WireWritable, Sendable, Hashable {
         public var deviceId: DeviceID
         /// Its current user from now on.
         public var mpid: MPID
@@ -1176,11 +1555,20 @@ public struct DetachResult: CommandResult {
             self.endsSession = endsSession
             self.nextLogin = nextLogin
         }
+
+        public func write(to json: inout JSONOutput) throws {
+            json.begin()
+            json.member("deviceId", deviceId)
+            json.member("mpid", mpid.description)
+            json.member("endsSession", endsSession)
+            try json.member("nextLogin", nextLogin)
+            json.end()
+        }
     }
 
     /// What a login finds that names the device's identities, and of each type the oldest login identity that the
     /// profile had.
-    public struct NextLogin: Codable, Sendable, Hashable {
+    public struct NextLogin: Codable, WireWritable, Sendable, Hashable {
         /// `nil`: it would make a profile.
         public var mpid: MPID?
         /// What the profile may not have and is left out.
@@ -1189,6 +1577,13 @@ public struct DetachResult: CommandResult {
         public init(mpid: MPID? = nil, barred: [IdentityType]) {
             self.mpid = mpid
             self.barred = barred
+        }
+
+        public func write(to json: inout JSONOutput) throws {
+            json.begin()
+            json.memberIfPresent("mpid", mpid?.description)
+            try json.member("barred", barred)
+            json.end()
         }
     }
 
@@ -1207,6 +1602,16 @@ public struct DetachResult: CommandResult {
         self.devices = devices
         self.deviceCount = deviceCount
     }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("mpid", mpid.description)
+        json.member("newMPID", newMPID.description)
+        try json.member("moved", moved)
+        try json.member("devices", devices)
+        json.member("deviceCount", Int64(deviceCount))
+        json.end()
+    }
 }
 
 /// `sync.allow`: what keeps the profile apart no longer; empty when nothing did.
@@ -1221,6 +1626,14 @@ public struct AllowResult: CommandResult {
         self.allowed = allowed
         self.allowedCount = allowedCount
     }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("mpid", mpid.description)
+        try json.member("allowed", allowed)
+        json.member("allowedCount", Int64(allowedCount))
+        json.end()
+    }
 }
 
 /// Why `sync.erase-profile` erased nobody: what comes with `AMBIGUOUS_IDENTITY` and `NOT_FOUND_ERROR`.
@@ -1234,11 +1647,18 @@ public struct IdentityHolders: CommandResult {
         self.count = count
         self.heldByOthers = heldByOthers
     }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("count", Int64(count))
+        json.member("heldByOthers", Int64(heldByOthers))
+        json.end()
+    }
 }
 
 /// A profile of the sync service.
 public struct ProfileResult: CommandResult {
-    public struct Device: Codable, Sendable, Hashable {
+    public struct Device: Codable, WireWritable, Sendable, Hashable {
         public var deviceId: DeviceID
         /// Whether the profile is the device's user now, or only the anonymous one that a logout returns to.
         public var isCurrent: Bool
@@ -1250,6 +1670,15 @@ public struct ProfileResult: CommandResult {
             self.isCurrent = isCurrent
             self.firstSeen = firstSeen
             self.lastSeen = lastSeen
+        }
+
+        public func write(to json: inout JSONOutput) throws {
+            json.begin()
+            json.member("deviceId", deviceId)
+            json.member("isCurrent", isCurrent)
+            json.member("firstSeen", firstSeen.rfc3339)
+            json.member("lastSeen", lastSeen.rfc3339)
+            json.end()
         }
     }
 
@@ -1312,6 +1741,30 @@ public struct ProfileResult: CommandResult {
         self.isOrphaned = isOrphaned
         self.isErased = isErased
     }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("mpid", mpid.description)
+        try json.map("identities", identities)
+        json.member("identityCount", Int64(identityCount))
+        json.member("isLoggedIn", isLoggedIn)
+        json.member("firstSeen", firstSeen.rfc3339)
+        json.member("lastSeen", lastSeen.rfc3339)
+        json.memberIfPresent("aliasedSince", aliasedSince?.rfc3339)
+        try json.member("aliasedFrom", aliasedFrom)
+        json.member("aliasedFromCount", Int64(aliasedFromCount))
+        json.memberIfPresent("name", name)
+        json.memberIfPresent("userId", userId)
+        try json.member("devices", devices)
+        json.member("deviceCount", Int64(deviceCount))
+        json.memberIfPresent("next", next)
+        try json.member("barriers", barriers)
+        json.member("barrierCount", Int64(barrierCount))
+        json.member("isRestricted", isRestricted)
+        json.member("isOrphaned", isOrphaned)
+        json.member("isErased", isErased)
+        json.end()
+    }
 }
 
 /// `sync.restrict`: the profile as it is now.
@@ -1326,6 +1779,14 @@ public struct RestrictResult: CommandResult {
         self.mpid = mpid
         self.isRestricted = isRestricted
         self.userId = userId
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("mpid", mpid.description)
+        json.member("isRestricted", isRestricted)
+        json.memberIfPresent("userId", userId)
+        json.end()
     }
 }
 
@@ -1373,6 +1834,24 @@ public struct SubjectRequestResult: CommandResult {
         self.heldByOthers = heldByOthers
         self.certificates = certificates
     }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("requestId", requestId)
+        try json.member("kind", kind)
+        try json.member("status", status)
+        try json.memberIfPresent("reason", reason)
+        json.memberIfPresent("groupId", groupId)
+        json.member("receivedAt", receivedAt.rfc3339)
+        json.member("startsAt", startsAt.rfc3339)
+        json.member("expectedAt", expectedAt.rfc3339)
+        json.memberIfPresent("completedAt", completedAt?.rfc3339)
+        json.memberIfPresent("resultsUntil", resultsUntil?.rfc3339)
+        json.member("profileCount", Int64(profileCount))
+        json.memberIfPresent("heldByOthers", heldByOthers.map { Int64($0) })
+        try json.memberIfPresent("certificates", certificates)
+        json.end()
+    }
 }
 
 /// `sync.get-requests`: 100 at most.
@@ -1383,6 +1862,13 @@ public struct SubjectRequestsResult: CommandResult {
     public init(groupId: String, requests: [SubjectRequestResult]) {
         self.groupId = groupId
         self.requests = requests
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("groupId", groupId)
+        try json.member("requests", requests)
+        json.end()
     }
 }
 
@@ -1403,6 +1889,15 @@ public struct RequestResultsResult: CommandResult {
         self.profiles = profiles
         self.externalIds = externalIds
     }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("requestId", requestId)
+        try json.member("kind", kind)
+        try json.member("profiles", profiles)
+        try json.member("externalIds", externalIds)
+        json.end()
+    }
 }
 
 /// `sync.alias`: accepted, to be applied when the delay is over.
@@ -1418,11 +1913,19 @@ public struct AliasResult: CommandResult {
         self.isScheduled = isScheduled
         self.appliesAt = appliesAt
     }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("aliasId", aliasId)
+        json.member("isScheduled", isScheduled)
+        json.memberIfPresent("appliesAt", appliesAt?.rfc3339)
+        json.end()
+    }
 }
 
 /// `sync.get-users`: newest last-seen first; the first one is the device's current user.
 public struct DeviceUsersResult: CommandResult {
-    public struct User: Codable, Sendable, Hashable {
+    public struct User: Codable, WireWritable, Sendable, Hashable {
         public var mpid: MPID
         /// RFC 3339: when the device had this user first, or a user that was aliased into it if that was earlier.
         public var firstSeen: Timestamp
@@ -1446,6 +1949,18 @@ public struct DeviceUsersResult: CommandResult {
             self.name = name
             self.identities = identities
         }
+
+        public func write(to json: inout JSONOutput) throws {
+            json.begin()
+            json.member("mpid", mpid.description)
+            json.member("firstSeen", firstSeen.rfc3339)
+            json.member("lastSeen", lastSeen.rfc3339)
+            json.member("isLoggedIn", isLoggedIn)
+            json.member("isCurrent", isCurrent)
+            json.memberIfPresent("name", name)
+            try json.map("identities", identities)
+            json.end()
+        }
     }
 
     public var deviceId: DeviceID
@@ -1455,18 +1970,32 @@ public struct DeviceUsersResult: CommandResult {
         self.deviceId = deviceId
         self.users = users
     }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("deviceId", deviceId)
+        try json.member("users", users)
+        json.end()
+    }
 }
 
 /// `sync.identify`, `login`, `logout`, `search` and `modify`.
 public struct SyncResult: CommandResult {
     /// A profile that `sync.modify` changed: the one asked for, and those that lost a unique value to it.
-    public struct ChangeResult: Codable, Sendable, Hashable {
+    public struct ChangeResult: Codable, WireWritable, Sendable, Hashable {
         public var identityType: IdentityType
         public var modifiedMPID: MPID
 
         public init(identityType: IdentityType, modifiedMPID: MPID) {
             self.identityType = identityType
             self.modifiedMPID = modifiedMPID
+        }
+
+        public func write(to json: inout JSONOutput) throws {
+            json.begin()
+            try json.member("identityType", identityType)
+            json.member("modifiedMPID", modifiedMPID.description)
+            json.end()
         }
     }
 
@@ -1514,10 +2043,27 @@ public struct SyncResult: CommandResult {
         self.isRestricted = isRestricted
         self.rule = rule
     }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("mpid", mpid.description)
+        json.memberIfPresent("previousMPID", previousMPID?.description)
+        json.memberIfPresent("move", move)
+        json.member("isLoggedIn", isLoggedIn)
+        json.member("isEphemeral", isEphemeral)
+        try json.map("matchedIdentities", matchedIdentities)
+        json.memberIfPresent("previousMismatch", previousMismatch)
+        try json.memberIfPresent("changeResults", changeResults)
+        json.memberIfPresent("context", context)
+        try json.memberIfPresent("barred", barred)
+        json.memberIfPresent("isRestricted", isRestricted)
+        try json.member("rule", rule)
+        json.end()
+    }
 }
 
 /// The profile `mpid` may not have the identity: support took one of the two from the other.
-public struct MergeBarrier: Codable, Sendable, Hashable {
+public struct MergeBarrier: Codable, WireWritable, Sendable, Hashable {
     public var mpid: MPID
     public var identity: Identity
     /// From whom `mpid` is kept apart by it.
@@ -1528,10 +2074,18 @@ public struct MergeBarrier: Codable, Sendable, Hashable {
         self.identity = identity
         self.otherMPID = otherMPID
     }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("mpid", mpid.description)
+        try json.member("identity", identity)
+        json.member("otherMPID", otherMPID.description)
+        json.end()
+    }
 }
 
 /// An external id that a person had until support gave it another one.
-public struct FormerExternalID: Codable, Sendable, Hashable {
+public struct FormerExternalID: Codable, WireWritable, Sendable, Hashable {
     public var externalId: ExternalID
     /// The moment (L45) of the command that changed it.
     public var until: Timestamp
@@ -1541,13 +2095,20 @@ public struct FormerExternalID: Codable, Sendable, Hashable {
         self.until = until
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("externalId", externalId)
+        json.member("until", until.rfc3339)
+        json.end()
+    }
+
     func validate(_ path: @autoclosure () -> String) throws(Rejection) {
         try Validation.identityValue(externalId, "\(path()).externalId")
     }
 }
 
-public struct ImportedProfile: Codable, Sendable, Hashable {
-    public struct Device: Codable, Sendable, Hashable {
+public struct ImportedProfile: Codable, WireWritable, Sendable, Hashable {
+    public struct Device: Codable, WireWritable, Sendable, Hashable {
         public var deviceId: DeviceID
         /// Whether the profile is the device's user now, and not only one of those who were.
         public var isCurrent: Bool
@@ -1572,6 +2133,15 @@ public struct ImportedProfile: Codable, Sendable, Hashable {
             isCurrent = try container.decode(Bool.self, forKey: .isCurrent)
             firstSeen = try container.decode(Timestamp.self, forKey: .firstSeen)
             lastSeen = try container.decode(Timestamp.self, forKey: .lastSeen)
+        }
+
+        public func write(to json: inout JSONOutput) throws {
+            json.begin()
+            json.member("deviceId", deviceId)
+            json.member("isCurrent", isCurrent)
+            json.member("firstSeen", firstSeen.rfc3339)
+            json.member("lastSeen", lastSeen.rfc3339)
+            json.end()
         }
     }
 
@@ -1609,16 +2179,34 @@ public struct ImportedProfile: Codable, Sendable, Hashable {
         name = try container.decodeIfPresent(String.self, forKey: .name)
         devices = try container.decodeIfPresent([Device].self, forKey: .devices)
     }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("mpid", mpid.description)
+        try json.map("identities", identities)
+        json.member("firstSeen", firstSeen.rfc3339)
+        json.member("lastSeen", lastSeen.rfc3339)
+        json.memberIfPresent("name", name)
+        try json.memberIfPresent("devices", devices)
+        json.end()
+    }
 }
 
 /// One identity as events and results write it.
-public struct Identity: Codable, Sendable, Hashable {
+public struct Identity: Codable, WireWritable, Sendable, Hashable {
     public var type: IdentityType
     public var value: IdentityValue
 
     public init(type: IdentityType, value: IdentityValue) {
         self.type = type
         self.value = value
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        try json.member("type", type)
+        json.member("value", value)
+        json.end()
     }
 }
 

@@ -17,6 +17,12 @@ public struct RequestAuthCode: CommandMessage {
         self.externalId = externalId
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("externalId", externalId)
+        json.end()
+    }
+
     public var partitionSubject: String { externalId.text }
 
     public func validate() throws(Rejection) {
@@ -52,6 +58,18 @@ public struct CreateUser: CommandMessage {
         self.linking = linking
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("installId", installId)
+        try json.member("device", device)
+        json.memberIfPresent("sdkVersion", sdkVersion)
+        json.memberIfPresent("appVersion", appVersion)
+        json.memberIfPresent("authCode", authCode)
+        json.memberIfPresent("appSecret", appSecret)
+        try json.memberIfPresent("linking", linking)
+        json.end()
+    }
+
     public var partitionSubject: String { installId.text }
 }
 
@@ -70,6 +88,14 @@ public struct LinkUser: CommandMessage {
         self.installId = installId
         self.authCode = authCode
         self.linking = linking
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("installId", installId)
+        json.memberIfPresent("authCode", authCode)
+        try json.memberIfPresent("linking", linking)
+        json.end()
     }
 
     public var partitionSubject: String { installId.text }
@@ -92,6 +118,14 @@ public struct ConfirmLink: CommandMessage {
         self.externalId = externalId
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("installId", installId)
+        json.member("success", success)
+        json.memberIfPresent("externalId", externalId)
+        json.end()
+    }
+
     public var partitionSubject: String { installId.text }
 
     public func validate() throws(Rejection) {
@@ -112,6 +146,12 @@ public struct ResetUser: CommandMessage {
         self.installId = installId
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("installId", installId)
+        json.end()
+    }
+
     public var partitionSubject: String { installId.text }
 
     public func validate() throws(Rejection) {
@@ -128,6 +168,12 @@ public struct GetUser: CommandMessage {
 
     public init(installId: InstallID) {
         self.installId = installId
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("installId", installId)
+        json.end()
     }
 
     public var partitionSubject: String { installId.text }
@@ -151,6 +197,14 @@ public struct ExpireLinker: CommandMessage {
         self.installId = installId
         self.commandSource = commandSource
         self.commandId = commandId
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("installId", installId)
+        json.member("commandSource", commandSource)
+        json.member("commandId", commandId)
+        json.end()
     }
 
     public var partitionSubject: String { installId.text }
@@ -184,6 +238,15 @@ public struct ForgetUser: CommandMessage {
         self.erasedAt = erasedAt
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("userId", userId)
+        json.memberIfPresent("externalId", externalId)
+        try json.member("installIds", installIds)
+        json.memberIfPresent("erasedAt", erasedAt?.rfc3339)
+        json.end()
+    }
+
     public var partitionSubject: String { userId.text }
 
     public func validate() throws(Rejection) {
@@ -211,6 +274,14 @@ public struct ExpireUser: CommandMessage {
         self.lastSeen = lastSeen
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("installId", installId)
+        json.member("userId", userId)
+        json.memberIfPresent("lastSeen", lastSeen?.rfc3339)
+        json.end()
+    }
+
     public var partitionSubject: String { installId.text }
 
     public func validate() throws(Rejection) {
@@ -232,6 +303,13 @@ public struct AuthCodeIssued: EventMessage {
         self.expiresAt = expiresAt
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("externalId", externalId)
+        json.member("expiresAt", expiresAt.rfc3339)
+        json.end()
+    }
+
     public var subject: String { externalId.text }
 }
 
@@ -251,6 +329,15 @@ public struct UserCreated: EventMessage {
         self.isRemoteEnabled = isRemoteEnabled
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("installId", installId)
+        json.member("userId", userId)
+        json.member("isLinked", isLinked)
+        json.member("isRemoteEnabled", isRemoteEnabled)
+        json.end()
+    }
+
     public var subject: String { installId.text }
 }
 
@@ -268,6 +355,14 @@ public struct UserRestored: EventMessage {
         self.isRemoteEnabled = isRemoteEnabled
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("installId", installId)
+        json.member("userId", userId)
+        json.member("isRemoteEnabled", isRemoteEnabled)
+        json.end()
+    }
+
     public var subject: String { installId.text }
 }
 
@@ -281,6 +376,13 @@ public struct UserLinked: EventMessage {
     public init(installId: InstallID, userId: UserID) {
         self.installId = installId
         self.userId = userId
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("installId", installId)
+        json.member("userId", userId)
+        json.end()
     }
 
     public var subject: String { installId.text }
@@ -298,6 +400,13 @@ public struct UserUnlinked: EventMessage {
         self.userId = userId
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("installId", installId)
+        json.member("userId", userId)
+        json.end()
+    }
+
     public var subject: String { installId.text }
 }
 
@@ -312,6 +421,13 @@ public struct UserCreationFailed: EventMessage {
     public init(installId: InstallID, reason: ReasonCode? = nil) {
         self.installId = installId
         self.reason = reason
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("installId", installId)
+        try json.memberIfPresent("reason", reason)
+        json.end()
     }
 
     public var subject: String { installId.text }
@@ -345,6 +461,14 @@ public struct UserDeactivated: EventMessage {
         self.cause = cause
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("installId", installId)
+        json.memberIfPresent("userId", userId)
+        try json.member("cause", cause)
+        json.end()
+    }
+
     public var subject: String { installId.text }
 }
 
@@ -360,6 +484,13 @@ public struct UserActivated: EventMessage {
         self.userId = userId
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("installId", installId)
+        json.member("userId", userId)
+        json.end()
+    }
+
     public var subject: String { installId.text }
 }
 
@@ -371,6 +502,12 @@ public struct UserForgotten: EventMessage {
 
     public init(userId: UserID) {
         self.userId = userId
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("userId", userId)
+        json.end()
     }
 
     public var subject: String { userId.text }
@@ -389,6 +526,13 @@ public struct UserReset: EventMessage {
         self.userId = userId
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("installId", installId)
+        json.memberIfPresent("userId", userId)
+        json.end()
+    }
+
     public var subject: String { installId.text }
 }
 
@@ -404,6 +548,13 @@ public struct AuthCodeResult: CommandResult {
     public init(authenticationCode: String, expiresAt: Timestamp) {
         self.authenticationCode = authenticationCode
         self.expiresAt = expiresAt
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("authenticationCode", authenticationCode)
+        json.member("expiresAt", expiresAt.rfc3339)
+        json.end()
     }
 }
 
@@ -440,6 +591,19 @@ public struct UserResult: CommandResult {
         self.configuration = configuration
         self.installToken = installToken
     }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("userId", userId)
+        json.member("installId", installId)
+        json.member("isLinked", isLinked)
+        json.member("isRemoteEnabled", isRemoteEnabled)
+        try json.memberIfPresent("inactiveBecause", inactiveBecause)
+        try json.member("token", token)
+        try json.member("configuration", configuration)
+        try json.member("installToken", installToken)
+        json.end()
+    }
 }
 
 /// `user.reset`.
@@ -448,6 +612,12 @@ public struct ResetResult: CommandResult {
 
     public init(installId: InstallID) {
         self.installId = installId
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("installId", installId)
+        json.end()
     }
 }
 
@@ -473,6 +643,14 @@ public struct PendingUser: CommandResult {
         self.awaiting = awaiting
         self.installToken = installToken
     }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("installId", installId)
+        try json.member("awaiting", awaiting)
+        try json.memberIfPresent("installToken", installToken)
+        json.end()
+    }
 }
 
 /// What an app does about linking when it has no authentication code (U17, U22).
@@ -484,7 +662,7 @@ public enum Linking: String, WireEnum {
 }
 
 /// What the SDK shows to speak for its user, or for its install.
-public struct UserTokenResult: Codable, Sendable, Hashable {
+public struct UserTokenResult: Codable, WireWritable, Sendable, Hashable {
     /// The bearer token itself, a JWT.
     public var tokenId: String
     /// RFC 3339 with milliseconds.
@@ -493,5 +671,12 @@ public struct UserTokenResult: Codable, Sendable, Hashable {
     public init(tokenId: String, expiryDate: Timestamp) {
         self.tokenId = tokenId
         self.expiryDate = expiryDate
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("tokenId", tokenId)
+        json.member("expiryDate", expiryDate.rfc3339)
+        json.end()
     }
 }

@@ -2,6 +2,8 @@
 
 // Written by scripts/generate from docs/asyncapi.yaml.
 
+public import WireJSON
+
 /// A device logs somebody in (V1). Without an identifier, or with one that is not valid, the user is anonymous.
 /// `pending` until the sync service has found the user. Result: ``VerificationResult``.
 public struct VerificationLogin: CommandMessage {
@@ -32,6 +34,17 @@ public struct VerificationLogin: CommandMessage {
         self.fullPrivacy = fullPrivacy
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("deviceId", deviceId)
+        json.memberIfPresent("userId", userId)
+        json.memberIfPresent("userEmail", userEmail)
+        json.memberIfPresent("userName", userName)
+        json.memberIfPresent("userAuthToken", userAuthToken)
+        json.memberIfPresent("fullPrivacy", fullPrivacy)
+        json.end()
+    }
+
     public var partitionSubject: String { deviceId.text }
 
     public func validate() throws(Rejection) {
@@ -57,6 +70,14 @@ public struct VerificationLoginIdentity: CommandMessage {
         self.fullPrivacy = fullPrivacy
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("deviceId", deviceId)
+        json.member("identityToken", identityToken)
+        json.memberIfPresent("fullPrivacy", fullPrivacy)
+        json.end()
+    }
+
     public var partitionSubject: String { deviceId.text }
 
     public func validate() throws(Rejection) {
@@ -74,6 +95,12 @@ public struct VerificationLogout: CommandMessage {
 
     public init(deviceId: DeviceID) {
         self.deviceId = deviceId
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("deviceId", deviceId)
+        json.end()
     }
 
     public var partitionSubject: String { deviceId.text }
@@ -99,6 +126,14 @@ public struct VerificationCheck: CommandMessage {
         self.userAuthToken = userAuthToken
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.memberIfPresent("userId", userId)
+        json.memberIfPresent("userEmail", userEmail)
+        json.member("userAuthToken", userAuthToken)
+        json.end()
+    }
+
     public var partitionSubject: String { userId ?? userEmail ?? "" }
 }
 
@@ -109,6 +144,11 @@ public struct VerificationUsage: CommandMessage {
     public static let scope = Scope.admin
 
     public init() {}
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.end()
+    }
 
     public var partitionSubject: String { "usage" }
 
@@ -127,6 +167,12 @@ public struct GetSession: PersonQuery {
 
     public init(deviceId: DeviceID) {
         self.deviceId = deviceId
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("deviceId", deviceId)
+        json.end()
     }
 
     public var partitionSubject: String { deviceId.text }
@@ -150,6 +196,12 @@ public struct ReviewSession: CommandMessage {
         self.deviceId = deviceId
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("deviceId", deviceId)
+        json.end()
+    }
+
     public var partitionSubject: String { deviceId.text }
 
     public func validate() throws(Rejection) {
@@ -166,6 +218,12 @@ public struct ForgetSessions: CommandMessage {
 
     public init(mpids: [MPID]) {
         self.mpids = mpids
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        try json.member("mpids", mpids)
+        json.end()
     }
 
     public var partitionSubject: String { mpids.first?.description ?? "nobody" }
@@ -185,6 +243,13 @@ public struct ExpireSession: CommandMessage {
     public init(deviceId: DeviceID, lastSeen: Timestamp) {
         self.deviceId = deviceId
         self.lastSeen = lastSeen
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("deviceId", deviceId)
+        json.member("lastSeen", lastSeen.rfc3339)
+        json.end()
     }
 
     public var partitionSubject: String { deviceId.text }
@@ -207,6 +272,13 @@ public struct SessionExpired: EventMessage {
         self.lastSeen = lastSeen
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("deviceId", deviceId)
+        json.member("lastSeen", lastSeen.rfc3339)
+        json.end()
+    }
+
     public var subject: String { deviceId.text }
 }
 
@@ -223,6 +295,14 @@ public struct VerificationVerified: EventMessage {
         self.deviceId = deviceId
         self.method = method
         self.keyId = keyId
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("deviceId", deviceId)
+        try json.member("method", method)
+        json.memberIfPresent("keyId", keyId)
+        json.end()
     }
 
     public var subject: String { deviceId.text }
@@ -245,6 +325,15 @@ public struct VerificationFailed: EventMessage {
         self.keyId = keyId
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("deviceId", deviceId)
+        try json.member("method", method)
+        try json.member("reason", reason)
+        json.memberIfPresent("keyId", keyId)
+        json.end()
+    }
+
     public var subject: String { deviceId.text }
 }
 
@@ -263,6 +352,15 @@ public struct UnverifiedObserved: EventMessage {
         self.method = method
         self.reason = reason
         self.keyId = keyId
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("deviceId", deviceId)
+        try json.member("method", method)
+        try json.member("reason", reason)
+        json.memberIfPresent("keyId", keyId)
+        json.end()
     }
 
     public var subject: String { deviceId.text }
@@ -321,6 +419,17 @@ public struct SessionChanged: EventMessage {
         self.mpid = mpid
     }
 
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("deviceId", deviceId)
+        try json.member("state", state)
+        json.member("mayFileIssues", mayFileIssues)
+        try json.member("cause", cause)
+        try json.memberIfPresent("reason", reason)
+        json.memberIfPresent("mpid", mpid?.description)
+        json.end()
+    }
+
     public var subject: String { deviceId.text }
 }
 
@@ -333,6 +442,12 @@ public struct SessionsErased: EventMessage {
 
     public init(mpids: [MPID]) {
         self.mpids = mpids
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        try json.member("mpids", mpids)
+        json.end()
     }
 
     public var subject: String { mpids.first?.description ?? "" }
@@ -357,6 +472,16 @@ public struct VerificationResult: CommandResult {
         self.keyId = keyId
         self.mpid = mpid
         self.anonymousReason = anonymousReason
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        try json.member("state", state)
+        json.member("mayFileIssues", mayFileIssues)
+        json.memberIfPresent("keyId", keyId)
+        json.memberIfPresent("mpid", mpid?.description)
+        try json.memberIfPresent("anonymousReason", anonymousReason)
+        json.end()
     }
 }
 
@@ -385,11 +510,23 @@ public struct SessionResult: CommandResult {
         self.keyId = keyId
         self.verifiedAt = verifiedAt
     }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("deviceId", deviceId)
+        try json.member("state", state)
+        json.member("mayFileIssues", mayFileIssues)
+        json.member("hasLogin", hasLogin)
+        json.memberIfPresent("mpid", mpid?.description)
+        json.memberIfPresent("keyId", keyId)
+        json.memberIfPresent("verifiedAt", verifiedAt?.rfc3339)
+        json.end()
+    }
 }
 
 /// `verification.usage`: logins by what their verification came to.
 public struct VerificationUsageResult: CommandResult {
-    public struct Count: Codable, Sendable, Hashable {
+    public struct Count: Codable, WireWritable, Sendable, Hashable {
         public var method: VerificationMethod
         /// The key that verified; a single `identityTokenSecret` has no id.
         public var keyId: KeyID?
@@ -409,6 +546,16 @@ public struct VerificationUsageResult: CommandResult {
             self.count = count
             self.lastUsed = lastUsed
         }
+
+        public func write(to json: inout JSONOutput) throws {
+            json.begin()
+            try json.member("method", method)
+            json.memberIfPresent("keyId", keyId)
+            try json.memberIfPresent("reason", reason)
+            json.member("count", count)
+            json.member("lastUsed", lastUsed.rfc3339)
+            json.end()
+        }
     }
 
     /// Sorted by method, reason and key; those that passed come first. What was never met is not listed.
@@ -416,6 +563,12 @@ public struct VerificationUsageResult: CommandResult {
 
     public init(counts: [Count]) {
         self.counts = counts
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        try json.member("counts", counts)
+        json.end()
     }
 }
 

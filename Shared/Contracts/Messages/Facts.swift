@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+public import WireJSON
+
 /// A service that says what it knows about an id.
 public protocol FactsOwner: Sendable {
     static var service: String { get }
@@ -25,6 +27,7 @@ public struct ReadFacts<Owner: FactsOwner>: PersonQuery {
 
     public init(from decoder: any Decoder) throws { query = try FactsQuery(from: decoder) }
     public func encode(to encoder: any Encoder) throws { try query.encode(to: encoder) }
+    public func write(to json: inout JSONOutput) throws { try query.write(to: &json) }
 
     public var partitionSubject: String { query.id }
     public var subject: (kind: String, name: String) { ("id", query.id) }

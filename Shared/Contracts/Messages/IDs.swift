@@ -2,6 +2,7 @@
 
 import Crypto
 public import Foundation
+public import WireJSON
 
 /// An id of one kind: text whose identity is its bytes. Swift's own `==` also takes canonically equivalent spellings for
 /// equal ("é" as one scalar or two), which databases and other languages do not. On the wire and in a row it is that
@@ -92,6 +93,18 @@ extension KeyedEncodingContainer {
 
     mutating func encodeIfPresent<Kind>(_ id: ID<Kind>?, forKey key: Key) throws {
         try encodeIfPresent(id?.text, forKey: key)
+    }
+}
+
+extension ID: WireWritable {
+    public func write(to json: inout JSONOutput) { json.write(text) }
+}
+
+extension JSONOutput {
+    mutating func member<Kind>(_ name: StaticString, _ id: ID<Kind>) { member(name, id.text) }
+
+    mutating func memberIfPresent<Kind>(_ name: StaticString, _ id: ID<Kind>?) {
+        if let id { member(name, id.text) }
     }
 }
 
@@ -268,6 +281,10 @@ extension MPID: Codable {
                 codingPath: decoder.codingPath,
                 debugDescription: "expected an MPID: a whole number of 64 bits with sign, as a string or a number"))
     }
+}
+
+extension MPID: WireWritable {
+    public func write(to json: inout JSONOutput) { json.write(description) }
 }
 
 /// The MPID that a client had before: `null` and 0 both mean that it had none (F24).

@@ -14,7 +14,7 @@ public protocol ImportCommand: CommandMessage {
 }
 
 /// One person of a list.
-public protocol ImportedElement: Codable, Sendable, Hashable {
+public protocol ImportedElement: Codable, WireWritable, Sendable, Hashable {
     /// Whom it is about, where it can be a part of a Kafka key.
     var subject: String? { get }
     /// What is wrong with it whatever is known; `nil` when nothing is.
@@ -59,7 +59,7 @@ extension ImportCommand {
 }
 
 /// An element of a list, or what stands in its place.
-public enum ListElement<Element: ImportedElement>: Codable, Sendable, Hashable {
+public enum ListElement<Element: ImportedElement>: Codable, WireWritable, Sendable, Hashable {
     case read(Element)
     /// It is not such an element, and why.
     case unreadable(JSONValue, String)
@@ -76,6 +76,13 @@ public enum ListElement<Element: ImportedElement>: Codable, Sendable, Hashable {
         switch self {
         case .read(let element): try element.encode(to: encoder)
         case .unreadable(let value, _): try value.encode(to: encoder)
+        }
+    }
+
+    public func write(to json: inout JSONOutput) throws {
+        switch self {
+        case .read(let element): try element.write(to: &json)
+        case .unreadable(let value, _): value.write(to: &json)
         }
     }
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+public import WireJSON
+
 extension ImportUsers {
     public var elements: [ListElement<ImportedUser>] { users }
 }
@@ -114,7 +116,7 @@ extension ImportedProfile: ImportedElement {
 }
 
 /// The values of one type: a list, or the one that there is.
-public struct IdentityValues: Codable, Sendable, Hashable {
+public struct IdentityValues: Codable, WireWritable, Sendable, Hashable {
     public var values: [String]
 
     public init(_ values: [String]) { self.values = values }
@@ -128,4 +130,6 @@ public struct IdentityValues: Codable, Sendable, Hashable {
     }
 
     public func encode(to encoder: any Encoder) throws { try values.encode(to: encoder) }
+
+    public func write(to json: inout JSONOutput) throws { try values.write(to: &json) }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import WireJSON
+public import WireJSON
 
 /// The kinds of identity there are, by their wire names (F30). Which of them mark a login, are unique
 /// or cannot change is a setting of each app.
@@ -52,7 +52,7 @@ extension Identity {
 }
 
 /// A closed set of words on the wire. Reading any other word fails with the list of those that would be right.
-public protocol WireEnum: RawRepresentable<String>, Codable, Sendable, Hashable, CaseIterable {}
+public protocol WireEnum: RawRepresentable<String>, Codable, WireWritable, Sendable, Hashable, CaseIterable {}
 
 extension WireEnum {
     public init(from decoder: any Decoder) throws {
@@ -63,6 +63,8 @@ extension WireEnum {
         }
         self = value
     }
+
+    public func write(to json: inout JSONOutput) { json.write(rawValue) }
 }
 
 /// A map that is written in the order of its keys, so that the same content has the same bytes in every process.

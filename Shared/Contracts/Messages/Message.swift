@@ -3,7 +3,7 @@
 public import WireJSON
 
 /// Something with a name on the wire: `identity.<service>.<what>.v<major>`.
-public protocol Message: Codable, Sendable, Hashable {
+public protocol Message: Codable, WireWritable, Sendable, Hashable {
     /// The CloudEvents `type`.
     static var type: String { get }
 }
@@ -39,7 +39,7 @@ public protocol EventMessage: Message {
 }
 
 /// The `result` of a succeeded command.
-public protocol CommandResult: Codable, Sendable, Hashable {
+public protocol CommandResult: Codable, WireWritable, Sendable, Hashable {
     /// Whether it holds a secret, such as an authentication code or a token: a store keeps it only encrypted.
     static var isConfidential: Bool { get }
 }

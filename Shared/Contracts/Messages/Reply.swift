@@ -54,6 +54,22 @@ public struct Reply<Result> {
 extension Reply: Sendable where Result: Sendable {}
 extension Reply: Encodable where Result: Encodable {}
 
+extension Reply: WireWritable where Result: WireWritable {
+    public func write(to json: inout JSONOutput) throws {
+        json.begin()
+        json.member("commandId", commandId)
+        json.member("commandType", commandType)
+        json.member("commandDigest", commandDigest)
+        json.member("status", status.rawValue)
+        json.memberIfPresent("reason", reason?.rawValue)
+        json.memberIfPresent("message", message)
+        try json.memberIfPresent("result", result)
+        json.memberIfPresent("dryRun", dryRun)
+        try json.memberIfPresent("events", events)
+        json.end()
+    }
+}
+
 /// A reply as it is read, by services, the gateway and tools. Whatever a later version says in it, it is an answer, and
 /// nobody waits in vain: an unknown status counts as a refusal, an unknown reason stays as it is written.
 public struct ReceivedReply: Sendable, Hashable {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+public import WireJSON
+
 /// A command whose data is a ``SyncRequest``. Result: ``SyncResult``.
 public protocol SyncRequestMessage: CommandMessage {
     var request: SyncRequest { get }
@@ -10,6 +12,7 @@ extension SyncRequestMessage {
     public static var scope: Scope { .identitySync }
     public init(from decoder: any Decoder) throws { self.init(try SyncRequest(from: decoder)) }
     public func encode(to encoder: any Encoder) throws { try request.encode(to: encoder) }
+    public func write(to json: inout JSONOutput) throws { try request.write(to: &json) }
     public var partitionSubject: String { request.deviceId.text }
     public func validate() throws(Rejection) { try request.validate() }
 }

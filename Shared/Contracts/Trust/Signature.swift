@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import Crypto
+public import WireJSON
 
 /// The `signature` header: `v1;kid=<api key id>;<base64 HMAC-SHA256(secret, signing string)>`
 /// (docs/contracts.md "Signature"). The secret itself never travels.
@@ -210,7 +211,7 @@ public struct Seal: Sendable {
     ///   - key: the record's, which is what the attributes call the partition key, where that is text.
     ///   - traceParent: for a header of its own, where others than readers of envelopes look for it.
     public func record(
-        to topic: String, key: [UInt8]?, _ attributes: EventAttributes, _ data: some Encodable,
+        to topic: String, key: [UInt8]?, _ attributes: EventAttributes, _ data: some WireWritable,
         traceParent: String? = nil
     ) throws -> Record {
         let value = try CloudEvent(attributes: attributes, data: data).encoded()
@@ -227,8 +228,8 @@ public struct Seal: Sendable {
     ///
     /// - Parameter traceParent: as in ``record(to:key:_:_:traceParent:)``.
     public func command(
-        to topic: String, of app: AppID, about subject: String, _ attributes: EventAttributes, _ data: some Encodable,
-        traceParent: String? = nil
+        to topic: String, of app: AppID, about subject: String, _ attributes: EventAttributes,
+        _ data: some WireWritable, traceParent: String? = nil
     ) throws -> Record {
         let key = partitionKey(app: app, subject: subject)
         var attributes = attributes

@@ -5,19 +5,6 @@ import Contracts
 import Storage
 import WireJSON
 
-/// The result in a reply: a value that is written in its place, or one that was written before.
-private enum ReplyResult: Encodable {
-    case value(any CommandResult)
-    case text(RawJSON)
-
-    func encode(to encoder: any Encoder) throws {
-        switch self {
-        case .value(let value): try value.encode(to: encoder)
-        case .text(let text): try text.encode(to: encoder)
-        }
-    }
-}
-
 /// Writes replies, events, commands and dead letters, signed with the key for what they are. Deterministic: the same
 /// command, outcome and instant give the same bytes.
 struct MessageWriter {
@@ -438,7 +425,8 @@ struct MessageWriter {
     }
 
     private func message(
-        _ role: OutboxRecord.Role, topic: String, _ attributes: EventAttributes, _ data: some Encodable, key: [UInt8]?
+        _ role: OutboxRecord.Role, topic: String, _ attributes: EventAttributes, _ data: some WireWritable,
+        key: [UInt8]?
     ) throws -> OutboxRecord {
         let record = try seal(role, topic).record(
             to: topic, key: key, attributes, data, traceParent: attributes.traceParent)
@@ -446,7 +434,7 @@ struct MessageWriter {
     }
 
     private func message(
-        _ role: OutboxRecord.Role, topic: String, _ attributes: EventAttributes, _ data: some Encodable
+        _ role: OutboxRecord.Role, topic: String, _ attributes: EventAttributes, _ data: some WireWritable
     ) throws -> OutboxRecord {
         try message(role, topic: topic, attributes, data, key: attributes.partitionKey.map { Array($0.utf8) })
     }

@@ -2,6 +2,7 @@
 
 import Contracts
 import Storage
+import WireJSON
 
 /// The answers that a batch needs: those given before to commands that come again, and the sagas that it begins or
 /// settles. A value inside one transaction.
@@ -118,5 +119,25 @@ struct SagaOrigin: Codable {
         try attributes.encode(to: encoder)
         var container = encoder.container(keyedBy: DigestKey.self)
         try container.encode(digest, forKey: .digest)
+    }
+}
+
+/// The result in a reply: a value that is written in its place, or one that was written before.
+enum ReplyResult: WireWritable {
+    case value(any CommandResult)
+    case text(RawJSON)
+
+    func encode(to encoder: any Encoder) throws {
+        switch self {
+        case .value(let value): try value.encode(to: encoder)
+        case .text(let text): try text.encode(to: encoder)
+        }
+    }
+
+    func write(to json: inout JSONOutput) throws {
+        switch self {
+        case .value(let value): try value.write(to: &json)
+        case .text(let text): try text.write(to: &json)
+        }
     }
 }
