@@ -26,8 +26,7 @@ public enum GatewayProcess {
         try configuration.readAhead()
         let registry = ServiceMain.bootstrap(configuration.service)
         let logger = Logger(label: "identitybus.gateway")
-        ServiceMain.logRemarks(logger)
-        ServiceMain.logIgnored(configuration.service.conventions, logger)
+        ServiceMain.logRemarks(on: configuration.service, logger)
         let source = try AppsSource(
             path: configuration.service.appsPath, reading: .gateway, keys: configuration.service.keys,
             weakSecrets: configuration.service.weakSecrets, logger: logger)
@@ -74,6 +73,7 @@ public enum GatewayProcess {
             services: services.map { .init(service: $0) }, gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
         group.maximumGracefulShutdownDuration = configuration.drainDelay + configuration.replyTimeout + .seconds(20)
         try await ServiceGroup(configuration: group).run()
+        logger.info("gateway has stopped", metadata: ["event": "service.stopped"])
     }
 
     /// Each connection is a descriptor, and the usual soft limit of 1024 is for programs that use `select`.

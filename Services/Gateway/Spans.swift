@@ -23,11 +23,11 @@ struct RequestSpan {
     /// - Parameter method: of those that are known, else `other`.
     func end(_ method: String, route: Route?, _ status: Int, scheme: String, _ note: AccessNote) {
         guard span.isRecording else { return }
-        let isKnown = method != "other"
-        let name = isKnown ? method : "HTTP"
+        let method = SemanticNames.method(method)
+        let name = method == SemanticNames.otherMethod ? "HTTP" : method
         span.operationName = route.map { "\(name) \($0.endpoint.path.text)" } ?? name
         var attributes: SpanAttributes = [
-            SemanticNames.httpMethod: .string(isKnown ? method : SemanticNames.otherMethod),
+            SemanticNames.httpMethod: .string(method),
             SemanticNames.httpStatus: .int64(Int64(status)), SemanticNames.scheme: .string(scheme),
         ]
         attributes[SemanticNames.httpRoute] = route?.endpoint.path.text

@@ -250,3 +250,4 @@ def test_a_gateway_that_ends_says_so_before_it_closes_its_port(
             served += 8
     assert served > 8 and gateway.wait(30) == 0
     assert time.monotonic() - began >= 4
+    assert [line["message"] for line in events(gateway, "service.stopped")] == ["gateway has stopped"]

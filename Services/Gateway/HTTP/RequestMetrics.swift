@@ -15,11 +15,16 @@ struct RequestMetrics: Sendable {
         Metrics.Timer(
             label: SemanticNames.requestDuration,
             dimensions: [
-                (SemanticNames.httpMethod, method == "other" ? SemanticNames.otherMethod : method),
+                (SemanticNames.httpMethod, SemanticNames.method(method)),
                 (SemanticNames.httpRoute, route?.endpoint.path.text ?? ""), (SemanticNames.scheme, scheme),
                 (SemanticNames.httpStatus, String(status)),
                 (SemanticNames.errorType, status >= 500 ? String(status) : ""),
             ], factory: factory
         ).recordNanoseconds(took.inNanoseconds)
     }
+}
+
+extension SemanticNames {
+    /// - Parameter method: as the log has it: of those that are known, else `other`.
+    static func method(_ method: String) -> String { method == "other" ? otherMethod : method }
 }

@@ -31,8 +31,7 @@ public enum ServiceMain {
             try configuration.checkHosts()
             let registry = bootstrap(configuration)
             let logger = Logger(label: "identitybus.\(Service.name)")
-            logRemarks(logger)
-            logIgnored(configuration.conventions, logger)
+            logRemarks(on: configuration, logger)
             // Made and read here too, so that a mistake ends the start before anything else has begun.
             _ = try makeService()
             _ = try AppsSource(
@@ -90,15 +89,13 @@ public enum ServiceMain {
         }
     }
 
-    /// Says what of the environment nothing reads. To be called once, when logs are set up.
-    public static func logRemarks(_ logger: Logger) {
+    /// Says what of the environment nothing reads, or means nothing. To be called once, when logs are set up.
+    public static func logRemarks(on configuration: ServiceConfiguration, _ logger: Logger) {
         for remark in Setting.remarks(on: ProcessInfo.processInfo.environment) {
             logger.warning("\(remark)", metadata: ["event": "\(remark.event.rawValue)"])
         }
-    }
-
-    /// Says what of the names of conventions means nothing here. No warning: other programs of the deployment may read it.
-    package static func logIgnored(_ conventions: ConventionsOptIn, _ logger: Logger) {
+        // No warning: other programs of the deployment may read it.
+        let conventions = configuration.conventions
         guard !conventions.ignored.isEmpty else { return }
         let known = ConventionsOptIn.Category.allCases.map(\.rawValue).joined(separator: " and ")
         logger.info(
