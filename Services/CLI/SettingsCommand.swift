@@ -183,7 +183,9 @@ struct SettingsCommand: ParsableCommand {
         line.problem = mistakes[setting.name]
         if let value = environment[setting.name] {
             line.origin = .environment
-            line.value = setting.isSecret ? hidden : shown(value)
+            // What stands in the place of the token's file and names none may be the token.
+            let isNoPath = setting.name.hasSuffix("_TOKEN_FILE") && !FileManager.default.fileExists(atPath: value)
+            line.value = setting.isSecret || isNoPath ? hidden : shown(value)
             if !setting.isSecret { line.problem = setting.problem(of: value) ?? line.problem }
         }
         guard let file = setting.fileVariable, let path = environment[file] else { return line }

@@ -54,6 +54,7 @@ struct SettingsReading {
         let configuration = try ServiceConfiguration(environment: environment, service: program)
         _ = try configuration.ofEachLoop()
         try configuration.checkHosts()
+        try configuration.checkFolder()
         if program == SyncService.name { _ = try SyncService(environment: environment) }
         return configuration
     }
@@ -99,12 +100,16 @@ struct SettingsReading {
             environment["DATABASE_URL_FILE"] = nil
             return environment != before
         }
-        if variable.hasPrefix("DATABASE_") || variable.hasPrefix("SQLITE_") { isDatabaseUnknown = true }
+        if variable.hasPrefix("DATABASE_") || variable.hasPrefix("SQLITE_") || variable == "DATA_DIR" {
+            isDatabaseUnknown = true
+        }
         for name in [variable, "\(variable)_FILE"] { environment[name] = nil }
         switch variable {
         case "KAFKA_BOOTSTRAP_SERVERS": environment[variable] = "127.0.0.1:1"
+        // What else is said of the access depends on it.
+        case "KAFKA_SECURITY_PROTOCOL": forgetKafka()
         case _ where variable.hasPrefix("KAFKA_") && environment == before:
-            environment = environment.filter { !$0.key.hasPrefix("KAFKA_") || $0.key == "KAFKA_BOOTSTRAP_SERVERS" }
+            forgetKafka()
         case _ where variable.hasPrefix("IDENTITYBUS_"):
             if environment == before { environment["IDENTITYBUS_PREVIOUS_INTERNAL_KEYS"] = nil }
             // Without a key it is no mistake more that there is none.
@@ -115,5 +120,10 @@ struct SettingsReading {
         default: break
         }
         return environment != before
+    }
+
+    /// But for its address.
+    private mutating func forgetKafka() {
+        environment = environment.filter { !$0.key.hasPrefix("KAFKA_") || $0.key == "KAFKA_BOOTSTRAP_SERVERS" }
     }
 }

@@ -43,9 +43,47 @@ public enum TextFile {
             if lstat(path, &status) == 0 { throw Problem(description: "\(path) cannot be read: \(error)") }
             throw Problem(
                 description:
-                    "names no file in \(folder(above: path)): \(error). Its value (\(path.count) characters) is "
-                    + "not shown: it may be the secret itself. Give the path of a file that holds the secret")
+                    "names a file that is not there, in \(folder(above: path)): \(error). The path is not shown: it may be "
+                    + "the secret itself. Give the path of a file that holds the secret")
         }
+    }
+
+    /// Why the file that a setting of TLS names cannot be read, in words that may be shown: what stands in the place of the path
+    /// may be the key itself. What the file holds is for others to judge.
+    public static func tlsProblem(_ path: String) -> String? {
+        if path.contains("-----BEGIN ") {
+            return "is the text of a PEM file and not its path; write it to a file, and set its path"
+        }
+        do throws(Problem) {
+            _ = try read(path)
+            return nil
+        } catch {
+            return error.place == nil ? "\(path) cannot be read: \(error)" : nil
+        }
+    }
+
+    /// The secret that a variable has, or the file that its `_FILE` variant names: one of the two. Empty counts as not set.
+    /// - Throws: ``VariableProblem``.
+    public static func secret(
+        of variable: String, in environment: [String: String]
+    ) throws(VariableProblem) -> String? {
+        let given = { (name: String) in environment[name].flatMap { $0.isEmpty ? nil : $0 } }
+        let file = "\(variable)_FILE"
+        guard let path = given(file) else { return given(variable) }
+        guard given(variable) == nil else {
+            throw VariableProblem(variable: variable, words: "is set together with \(file); set one of them")
+        }
+        do throws(Problem) {
+            return try secret(path).withoutFinalNewlines
+        } catch {
+            throw VariableProblem(variable: file, words: error.description)
+        }
+    }
+
+    /// Which variable is wrong, and why.
+    public struct VariableProblem: Error, Sendable {
+        public let variable: String
+        public let words: String
     }
 
     /// The nearest folder that there is.

@@ -41,6 +41,22 @@ import Testing
             ]
         ),
         (
+            "KAFKA_SECURITY_PROTOCOL",
+            [
+                "KAFKA_SECURITY_PROTOCOL": "FOO", "KAFKA_SASL_MECHANISM": "PLAIN", "KAFKA_SASL_USERNAME": "me",
+                "KAFKA_SASL_PASSWORD": "hush", "KAFKA_SSL_CA_LOCATION": "/none",
+            ]
+        ),
+        (
+            "KAFKA_SECURITY_PROTOCOL",
+            [
+                "KAFKA_SECURITY_PROTOCOL": "PLAINTEXT", "KAFKA_SASL_MECHANISM": "PLAIN", "KAFKA_SASL_USERNAME": "me",
+                "KAFKA_SASL_PASSWORD": "hush", "KAFKA_SSL_CA_LOCATION": "/none",
+            ]
+        ),
+        ("DATABASE_SCHEMA_PREFIX", ["DATABASE_SCHEMA_PREFIX": "1abc"]),
+        ("DATA_DIR", ["DATA_DIR": "/etc/hosts"]), ("DATA_DIR", ["DATA_DIR": "/etc/hosts/store/"]),
+        (
             "KAFKA_SSL_CERTIFICATE_LOCATION",
             [
                 "KAFKA_SECURITY_PROTOCOL": "SSL", "KAFKA_SSL_CERTIFICATE_LOCATION": "/none",

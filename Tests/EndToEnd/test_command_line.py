@@ -221,7 +221,7 @@ def test_a_topic_that_is_not_there_is_told_before_sending(shell: dict[str, str],
     ("no authorities", 78, ("KAFKA_SSL_CA_LOCATION: /none.pem cannot be read: no such file", "docs/operations.md")),
     ("wrong address", 78, ("KAFKA_BOOTSTRAP_SERVERS: 'foo bar:x' is not host:port", "localhost:9092")),
     ("no port", 78, ("KAFKA_BOOTSTRAP_SERVERS: 'localhost' is not host:port, such as localhost:9092", )),
-    ("no events", 78, ("IDENTITYBUS_INTERNAL_KEY_FILE: names no file in /", "no such file", "Give the path of a file")),
+    ("no events", 78, ("IDENTITYBUS_INTERNAL_KEY_FILE: names a file that is not there, in /", "no such file", "Give the path of a file")),
 ])
 def test_each_wrong_value_is_told_once(
     shell: dict[str, str], tmp_path: Path, case: str, status: int, parts: tuple[str, ...]

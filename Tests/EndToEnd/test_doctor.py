@@ -396,9 +396,9 @@ def test_doctor_of_sqlite(shell: dict[str, str], tmp_path: Path) -> None:
     is_defect(report, "sqlite.schema", "unreadable", "link.sqlite is a folder")
     assert "Move it away" in report.of("sqlite.schema")["fix"], report.text
     (file := tmp_path / "file").touch()
-    report = look(file / "store")
-    is_defect(report, "sqlite.store", None, "not a directory|cannot be")
-    assert [one["level"] for one in report.findings if one["id"] == "sqlite.room"] == ["ok"], report.text
+    is_defect(look(file / "store"), "config.settings", None, f"DATA_DIR {file}/store cannot be a folder: {file} is a file")
+    (link := tmp_path / "link").symlink_to(tmp_path / "away")
+    is_defect(look(link / "store"), "sqlite.store", None, "cannot be made: no such file")
     fresh_folder = look(tmp_path / "nothing" / "yet")
     is_sound(fresh_folder)
     assert not (tmp_path / "nothing").exists()

@@ -309,7 +309,7 @@ def test_a_secret_in_the_place_of_its_path_is_not_shown(variable: str, tmp_path:
         programs.append(("identitybus-gateway",))
     said = list(POOL.map(ask, programs))
     assert all("hunter2" not in text for text in said), said
-    assert f"names no file in {'/' if secret.startswith('/') else 'the working folder'}: " in said[0]
+    assert f"names a file that is not there, in {'/' if secret.startswith('/') else 'the working folder'}: " in said[0]
 
 
 # --version

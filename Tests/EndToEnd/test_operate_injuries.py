@@ -261,12 +261,13 @@ def test_operate_a_disk_that_is_full_at_the_start(
 
 
 def test_operate_a_folder_that_cannot_be_made(directory: Path, make_deployment: Callable[..., Deployment]) -> None:
-    file = directory / f"file-{uuid.uuid4().hex[:8]}"
-    file.touch()
+    """Its disk is not there yet. A file in its place ends the start: `test_settings.py`."""
+    disk = directory / f"disk-{uuid.uuid4().hex[:8]}"
+    (link := directory / f"link-{uuid.uuid4().hex[:8]}").symlink_to(disk)
     deployment = make_deployment("sqlite")
-    service = deployment.service(DATA_DIR=str(file / "store")).start()
-    wait_until_told(service, "database", f"SQLite in {file}/store: the folder cannot be made", starts=True)
-    file.unlink()
+    service = deployment.service(DATA_DIR=str(link / "store")).start()
+    wait_until_told(service, "database", f"SQLite in {link}/store: the folder cannot be made", starts=True)
+    disk.mkdir()
     wait_until_over(deployment, service, "database")
 
 

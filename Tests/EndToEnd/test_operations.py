@@ -234,7 +234,7 @@ CONFIGURATIONS: list[tuple[str, dict[str, str]]] = [
     ("IDENTITYBUS_INTERNAL_KEY", {"IDENTITYBUS_INTERNAL_KEY": ""}),
     ("IDENTITYBUS_INTERNAL_KEY", {"IDENTITYBUS_INTERNAL_KEY": HIDDEN}),
     ("IDENTITYBUS_INTERNAL_KEY", {"IDENTITYBUS_INTERNAL_KEY_FILE": "/dev/null"}),
-    ("IDENTITYBUS_INTERNAL_KEY_FILE: names no file in /: no such file or directory. Its value (12 characters) is not shown", {
+    ("IDENTITYBUS_INTERNAL_KEY_FILE: names a file that is not there, in /: no such file or directory. The path is not shown", {
         "IDENTITYBUS_INTERNAL_KEY": "", "IDENTITYBUS_INTERNAL_KEY_FILE": "/nowhere/key"}),
     ("/nowhere/apps.yaml: cannot be read: no such file or directory", {"IDENTITYBUS_APPS": "/nowhere/apps.yaml"}),
     ("/proc: cannot be read: is a directory", {"IDENTITYBUS_APPS": "/proc"}),

@@ -86,7 +86,8 @@ def test_values_are_shown_and_secrets_are_not(tmp_path: Path) -> None:
     (tmp_path / "key").write_text("a-key-that-nobody-may-see\n")
     environment = {
         "BATCH_SIZE": "7", "DATABASE_URL": "postgresql://me:hush-hush@db/x", "KAFKA_SASL_PASSWORD": "hush-hush",
-        "KAFKA_SASL_MECHANISM": "PLAIN", "IDENTITYBUS_INTERNAL_KEY_FILE": str(tmp_path / "key"),
+        "KAFKA_SASL_MECHANISM": "PLAIN", "KAFKA_SASL_USERNAME": "me", "KAFKA_SECURITY_PROTOCOL": "SASL_SSL",
+        "IDENTITYBUS_INTERNAL_KEY_FILE": str(tmp_path / "key"),
         "KAFKA_CONSUMER_FETCH_WAIT_MAX_MS": "10", "PGPASSWORD": "hush-hush", "PGSSLROOTCERT": "/ca.pem"}
     lines = [(), ("--set",), ("--json",), ("--json", "--set"), ("DATABASE_URL",), ("KAFKA_SASL_PASSWORD",)]
     with ThreadPoolExecutor() as pool:
@@ -99,6 +100,7 @@ def test_values_are_shown_and_secrets_are_not(tmp_path: Path) -> None:
     assert shown == {
         "BATCH_SIZE": ("7", "environment"), "DATABASE_URL": ("‹hidden›", "environment"),
         "KAFKA_SASL_PASSWORD": ("‹hidden›", "environment"), "KAFKA_SASL_MECHANISM": ("PLAIN", "environment"),
+        "KAFKA_SASL_USERNAME": ("‹hidden›", "environment"), "KAFKA_SECURITY_PROTOCOL": ("SASL_SSL", "environment"),
         "IDENTITYBUS_INTERNAL_KEY": (str(tmp_path / "key"), "file"), "PGPASSWORD": ("‹hidden›", "environment"),
         "KAFKA_CONSUMER_FETCH_WAIT_MAX_MS": ("10", "environment"), "PGSSLROOTCERT": ("/ca.pem", "environment")}
     assert set(settings(environment, "BATCH_SIZE")) == {"BATCH_SIZE"}
@@ -115,7 +117,7 @@ def test_what_is_wrong_here_is_told(tmp_path: Path) -> None:
         "             LOOPS: 65 is not a whole number from 1 to 64",
         "             docs/operations.md says what each is for in full."]
     rows = settings({"IDENTITYBUS_SALTS_FILE": "/none"}, "--set", status=78)
-    assert rows["IDENTITYBUS_SALTS"]["problem"].startswith("names no file in /: no such file or directory")
+    assert rows["IDENTITYBUS_SALTS"]["problem"].startswith("names a file that is not there, in /: no such file or directory")
     answer = tool("settings", "BATCH_SIZ", environment={})
     assert answer.returncode == 64 and "there is no setting BATCH_SIZ. Did you mean BATCH_SIZE?" in answer.stderr
 
@@ -139,6 +141,7 @@ MISTAKES = {
     "OTEL_EXPORTER_OTLP_CERTIFICATE": {
         "OTEL_EXPORTER_OTLP_ENDPOINT": "https://collector:4318", "OTEL_EXPORTER_OTLP_CERTIFICATE": "/no/such.pem"},
     "OTEL_EXPORTER_OTLP_HEADERS": {"OTEL_EXPORTER_OTLP_HEADERS": "hush-hush"},
+    "KAFKA_SECURITY_PROTOCOL": {"KAFKA_SASL_MECHANISM": "PLAIN", "KAFKA_SASL_USERNAME": "me", "KAFKA_SASL_PASSWORD": "hush"},
 }
 OF_SERVICES = {
     "HTTP_HOST": {"HTTP_HOST": "nosuch.invalid"},
@@ -155,6 +158,11 @@ OF_SERVICES = {
     "KAFKA_SASL_MECHANISM": {"KAFKA_SECURITY_PROTOCOL": "SASL_SSL", "KAFKA_SASL_MECHANISM": "FOO", "KAFKA_SASL_USERNAME": "me"},
     "KAFKA_SASL_MECHANISM, none": {"KAFKA_SECURITY_PROTOCOL": "SASL_SSL"},
     "KAFKA_SSL_CERTIFICATE_LOCATION": {"KAFKA_SECURITY_PROTOCOL": "SSL", "KAFKA_SSL_CERTIFICATE_LOCATION": "/none"},
+    "KAFKA_SECURITY_PROTOCOL": {"KAFKA_SASL_USERNAME": "me", "KAFKA_SASL_PASSWORD": "hush"},
+    "KAFKA_SECURITY_PROTOCOL, no TLS": {"KAFKA_SSL_CA_LOCATION": "/none", "KAFKA_SECURITY_PROTOCOL": "PLAINTEXT"},
+    "KAFKA_SSL_CA_LOCATION": {"KAFKA_SSL_CA_LOCATION": "/none", "KAFKA_SECURITY_PROTOCOL": "SSL"},
+    "KAFKA_OAUTHBEARER_TOKEN_FILE": {
+        "KAFKA_OAUTHBEARER_TOKEN_FILE": "/none/hush", "KAFKA_SASL_MECHANISM": "OAUTHBEARER", "KAFKA_SECURITY_PROTOCOL": "SASL_SSL"},
     "KAFKA_SASL_KERBEROS_KEYTAB": {"KAFKA_SECURITY_PROTOCOL": "SASL_PLAINTEXT", "KAFKA_SASL_MECHANISM": "GSSAPI"},
     "KAFKA_SSL_KEY_LOCATION": {"KAFKA_SECURITY_PROTOCOL": "SSL", "KAFKA_SSL_CERTIFICATE_LOCATION": "/etc/hosts"},
     "DATABASE_URL": {"DATABASE_URL": "postgresql://127.0.0.1/x?foo=1"},
@@ -162,6 +170,9 @@ OF_SERVICES = {
     "PGSSLMODE": {"DATABASE_URL": "postgresql://127.0.0.1/x", "PGSSLMODE": "foo"},
     "PGSERVICE": {"DATABASE_URL": "postgresql://127.0.0.1/x", "PGSERVICE": "foo"},
     "PGSSLMINPROTOCOLVERSION": {"DATABASE_URL": "postgresql://127.0.0.1/x", "PGSSLMINPROTOCOLVERSION": "TLSv9"},
+    "DATABASE_SCHEMA_PREFIX": {"DATABASE_SCHEMA_PREFIX": "1abc"},
+    "DATA_DIR": {"DATA_DIR": "/etc/hosts"},
+    "DATA_DIR, within a file": {"DATA_DIR": "/etc/hosts/store"},
     "ALIAS_DELAY": {"ALIAS_DELAY": "soon"},
     "OTEL_EXPORTER_OTLP_PROTOCOL": {"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"},
     "OTEL_TRACES_SAMPLER_ARG": {"OTEL_TRACES_SAMPLER_ARG": "2"},
@@ -227,6 +238,22 @@ def is_found_before(certificate: Path, key: Path, words: str) -> None:
     assert (start.returncode, start.stderr) == (78, f"identitybus-gateway: {words}"), start
     answer = tool("settings", environment=environment)
     assert answer.returncode == 78 and words in answer.stderr, answer
+
+
+@pytest.mark.parametrize("variable", ["GATEWAY_TLS_CERTIFICATE", "GATEWAY_TLS_KEY"])
+@pytest.mark.parametrize(("what", "words"), [
+    ("nothing", "{file} cannot be read: no such file or directory"), ("folder", "{file} cannot be read: is a directory"),
+    ("other", "{file} holds no {kind} in PEM form")])
+def test_a_file_of_the_gateway_that_is_none_is_found_before(variable: str, what: str, words: str, tmp_path: Path) -> None:
+    certificate, key = Authority(tmp_path / "authority").issue("a.example")
+    (file := tmp_path / "folder").mkdir()
+    if what != "folder":
+        file = tmp_path / what
+    if what == "other":
+        file.write_bytes(b"\xff no PEM")
+    is_certificate = variable == "GATEWAY_TLS_CERTIFICATE"
+    said = words.format(file=file, kind="certificate" if is_certificate else "private key")
+    is_found_before(file if is_certificate else certificate, key if is_certificate else file, f"{variable}: {said}\n")
 
 
 def test_a_key_of_another_certificate_is_found_before(tmp_path: Path) -> None:

@@ -155,10 +155,11 @@ struct SQLiteExamination: Sendable {
         return free < Self.littleRoom ? .warn(.fileRoom, words, subject: place) : .ok(.fileRoom, words, subject: place)
     }
 
-    /// The folder, or the one above it that is there.
+    /// The folder, or the one above it that is there; or a link on the way that leads nowhere, where none can be made.
     private var nearestFolder: String {
         var place = URL(filePath: folder).standardizedFileURL
-        while place.path != "/", access(place.path, F_OK) != 0 { place = place.deletingLastPathComponent() }
+        var status = stat()
+        while place.path != "/", lstat(place.path, &status) != 0 { place = place.deletingLastPathComponent() }
         return place.path
     }
 

@@ -18,18 +18,21 @@ struct Certificate: Sendable {
 
     /// - Throws: `ConfigurationProblem`; what a key file holds is never shown.
     init(_ files: GatewayConfiguration.TLSFiles) throws {
+        for (variable, path) in [
+            ("GATEWAY_TLS_CERTIFICATE", files.certificateChain), ("GATEWAY_TLS_KEY", files.privateKey),
+        ] {
+            if let words = TextFile.tlsProblem(path) { throw ConfigurationProblem(variable, words) }
+        }
         do {
             chain = try NIOSSLCertificate.fromPEMFile(files.certificateChain)
         } catch {
             throw ConfigurationProblem(
-                "GATEWAY_TLS_CERTIFICATE",
-                "\(Self.shown(files.certificateChain)) is not a readable PEM file of certificates")
+                "GATEWAY_TLS_CERTIFICATE", "\(files.certificateChain) holds no certificate in PEM form")
         }
         do {
             key = try NIOSSLPrivateKey(file: files.privateKey, format: .pem)
         } catch {
-            throw ConfigurationProblem(
-                "GATEWAY_TLS_KEY", "\(Self.shown(files.privateKey)) is not a readable PEM file of a key")
+            throw ConfigurationProblem("GATEWAY_TLS_KEY", "\(files.privateKey) holds no private key in PEM form")
         }
         do {
             _ = try NIOSSLContext(configuration: configuration)
@@ -61,11 +64,6 @@ struct Certificate: Sendable {
 
     /// When the first of the chain is valid no more.
     var end: Timestamp { Timestamp(milliseconds: chain.map { Int64($0.notValidAfter) * 1000 }.min() ?? 0) }
-
-    /// What stands where a path should be may be the key itself.
-    private static func shown(_ path: String) -> String {
-        path.contains("-----BEGIN ") ? "its value is the text of a PEM file and not its path, so it" : path
-    }
 }
 
 /// The certificate that each handshake shows: its files are read again when they change, so one that is renewed needs no

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 import Glibc
 
 /// What librdkafka finds only when a client is made, or tells in words of its own, by the variable that people know.
@@ -15,6 +16,25 @@ extension [ClientSetting] {
         if protocolName.hasPrefix("SASL"), let problem = signingInProblem { return problem }
         guard protocolName.hasSuffix("SSL") else { return nil }
         return lazy.compactMap(\.fileProblem).first ?? keyProblem
+    }
+
+    /// Settings of signing in or of TLS that the protocol has no use for: whoever gave them believes that they are in force.
+    var unusedProblem: KafkaConfigurationError? {
+        let given = setting("security.protocol")
+        let protocolName = given?.value.uppercased() ?? "PLAINTEXT"
+        let (signsIn, encrypts) = (protocolName.hasPrefix("SASL"), protocolName.hasSuffix("SSL"))
+        let unused = filter { $0.key.hasPrefix("sasl.") && !signsIn || $0.key.hasPrefix("ssl.") && !encrypts }
+        guard !unused.isEmpty else { return nil }
+        let fitting = Self.protocols.filter { name in
+            unused.allSatisfy { $0.key.hasPrefix("sasl.") ? name.hasPrefix("SASL") : name.hasSuffix("SSL") }
+                && (!signsIn || name.hasPrefix("SASL")) && (!encrypts || name.hasSuffix("SSL"))
+        }
+        let names = unused.map(\.variable).sorted().joined(separator: ", ")
+        return KafkaConfigurationError(
+            variable: given?.variable ?? "KAFKA_SECURITY_PROTOCOL",
+            message: (given.map { "is \($0.value), which" } ?? "is not set, and \(protocolName)")
+                + " does not use \(names): set it to \(fitting.joined(separator: " or ")), or leave "
+                + (unused.count == 1 ? "that out" : "those out"))
     }
 
     /// A certificate without its key is not shown to anybody, and librdkafka says nothing of it.
@@ -38,6 +58,11 @@ extension [ClientSetting] {
                     + Self.mechanisms.joined(separator: ", "))
         }
         guard Self.mechanisms.contains(mechanism.value) else { return mechanism.isNot(oneOf: Self.mechanisms) }
+        if mechanism.value == "GSSAPI", let keytab = setting("sasl.kerberos.keytab"),
+            let words = TextFile.tlsProblem(keytab.value)
+        {
+            return KafkaConfigurationError(variable: keytab.variable, message: words)
+        }
         guard mechanism.value == "PLAIN" || mechanism.value.hasPrefix("SCRAM") else { return nil }
         for key in ["sasl.username", "sasl.password"] where setting(key) == nil {
             return KafkaConfigurationError(
@@ -99,19 +124,10 @@ extension ClientSetting {
         guard Self.files[key] != nil, !value.isEmpty, !(key == "ssl.ca.location" && value == "probe") else {
             return nil
         }
-        if value.contains("-----BEGIN ") {
-            return KafkaConfigurationError(
-                variable: variable,
-                message: "is the text of a PEM file and not its path; write it to a file, and set its path")
-        }
         var status = stat()
-        var number = access(value, R_OK) == 0 ? 0 : errno
-        if number == 0, key != "ssl.ca.location", stat(value, &status) == 0, status.st_mode & S_IFMT == S_IFDIR {
-            number = EISDIR
-        }
-        if number == 0 { return nil }
-        return KafkaConfigurationError(
-            variable: variable, message: "\(value) cannot be read: \(String(cString: strerror(number)).lowercased())")
+        let isFolder = stat(value, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+        if key == "ssl.ca.location", isFolder, access(value, R_OK) == 0 { return nil }
+        return TextFile.tlsProblem(value).map { KafkaConfigurationError(variable: variable, message: $0) }
     }
 
     /// What is wrong with the content of the file, by what librdkafka says of it.

@@ -78,6 +78,8 @@ public struct KafkaConfiguration: Sendable, Hashable, CustomStringConvertible {
             let settings = try settings(for: role, groupID: role.isConsumer ? "validation" : nil)
             if let problem = settings.problem { throw problem }
             _ = try NativeConfiguration(settings)
+            // Last, so that a name that librdkafka does not know is told as that.
+            if let problem = settings.unusedProblem { throw problem }
         }
         var nowhere = self
         nowhere.bootstrapServers = ""
@@ -107,8 +109,7 @@ extension KafkaConfiguration {
     /// - `KAFKA_OAUTHBEARER_TOKEN_FILE`: ``tokenFile``
     ///
     /// - Throws: one line naming the variable, when the address is missing, when a setting may not be changed, when
-    ///   librdkafka does not know or refuses it, and when a file cannot be read (but that of the token, which may be written
-    ///   later).
+    ///   librdkafka does not know or refuses it, when it would not be used, and when a file cannot be read.
     public init(environment: [String: String]) throws(KafkaConfigurationError) {
         let given = environment.filter { !$0.value.isEmpty }
         let set = try Self.readingFiles(given)
@@ -135,28 +136,36 @@ extension KafkaConfiguration {
             tokenFile = file
         }
         try validate()
+        try checkToken()
     }
 
     private static let tokenVariable = "KAFKA_OAUTHBEARER_TOKEN_FILE"
+
+    /// Whether there is a file. What it holds is read by clients, again and again: a token that is missing in it, or has ended,
+    /// may come.
+    private func checkToken() throws(KafkaConfigurationError) {
+        guard let tokenFile else { return }
+        do throws(TextFile.Problem) {
+            _ = try TextFile.secret(tokenFile)
+        } catch {
+            throw KafkaConfigurationError(
+                variable: Self.tokenVariable, message: "\(error); whoever writes it has to start first")
+        }
+    }
 
     /// The variables with what the files hold that `_FILE` variables name.
     private static func readingFiles(
         _ environment: [String: String]
     ) throws(KafkaConfigurationError) -> [String: String] {
         var read = environment
-        for (name, path) in environment.sorted(by: { $0.key < $1.key })
-        where name.hasSuffix("_FILE") && name != tokenVariable {
+        for name in environment.keys.sorted() where name.hasSuffix("_FILE") && name != tokenVariable {
             let variable = String(name.dropLast("_FILE".count))
             guard isSecret(variable: variable) else { continue }
-            guard environment[variable] == nil else {
-                throw KafkaConfigurationError(
-                    variable: variable, message: "is set together with \(name); set one of them")
-            }
             read[name] = nil
-            do {
-                read[variable] = try TextFile.secret(path).withoutFinalNewlines
+            do throws(TextFile.VariableProblem) {
+                read[variable] = try TextFile.secret(of: variable, in: environment)
             } catch {
-                throw KafkaConfigurationError(variable: name, message: "\(error)")
+                throw KafkaConfigurationError(variable: error.variable, message: error.words)
             }
         }
         return read

@@ -58,7 +58,8 @@ package struct OTLPReceiver: Sendable {
 
     /// A PEM file of those that may vouch for the collector, which holds some.
     package static func authorities(_ path: String) throws(Problem) -> String {
-        guard TLSStream.canTrust(path) else { throw Problem(words: "names no file with certificates (PEM)") }
+        if let words = TextFile.tlsProblem(path) { throw Problem(words: words) }
+        guard TLSStream.canTrust(path) else { throw Problem(words: "\(path) holds no certificate in PEM form") }
         return path
     }
 

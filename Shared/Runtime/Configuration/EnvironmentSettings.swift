@@ -17,15 +17,10 @@ public struct EnvironmentSettings {
     }
 
     public func secret(_ variable: String) throws(ConfigurationProblem) -> String? {
-        let inline = text(variable)
-        guard let path = text("\(variable)_FILE") else { return inline }
-        guard inline == nil else {
-            throw ConfigurationProblem(variable, "is set together with \(variable)_FILE; set one of them")
-        }
-        do {
-            return try TextFile.secret(path).withoutFinalNewlines
+        do throws(TextFile.VariableProblem) {
+            return try TextFile.secret(of: variable, in: environment)
         } catch {
-            throw ConfigurationProblem("\(variable)_FILE", "\(error)")
+            throw ConfigurationProblem(error.variable, error.words)
         }
     }
 

@@ -4,6 +4,7 @@ public import Apps
 public import Contracts
 import Crypto
 import Foundation
+import Glibc
 public import Logging
 public import Messaging
 public import Observability
@@ -142,6 +143,25 @@ public struct ServiceConfiguration: Sendable {
         }
     }
 
+    /// Looks at the place of SQLite's files. A folder that is not there yet is made; one that cannot be made now, because its
+    /// disk is not there, is waited for.
+    /// - Throws: `ConfigurationProblem` where a file stands in its way.
+    public func checkFolder() throws(ConfigurationProblem) {
+        guard case .sqlite(let folder, _) = database else { return }
+        var path = folder[...]
+        while !path.isEmpty {
+            var status = stat()
+            guard stat(String(path), &status) != 0 else {
+                guard status.st_mode & S_IFMT != S_IFDIR else { return }
+                let file = path == folder[...] ? "is a file" : "cannot be a folder: \(path) is a file"
+                throw ConfigurationProblem(
+                    "DATA_DIR",
+                    "\(folder) \(file). Name a folder, which is made where it is not there, or move the file away")
+            }
+            path = path[..<(path.lastIndex(of: "/") ?? path.startIndex)]
+        }
+    }
+
     /// What the names of the services' schemas in PostgreSQL begin with.
     /// - Throws: `ConfigurationProblem`.
     public static func schemas(_ settings: EnvironmentSettings) throws(ConfigurationProblem) -> String {
@@ -158,6 +178,8 @@ public struct ServiceConfiguration: Sendable {
     }
 
     private static func database(_ settings: EnvironmentSettings) throws -> DatabaseConfiguration {
+        // Also where it is not used yet: the day that PostgreSQL is set it would be a mistake.
+        let schemas = try schemas(settings)
         guard let url = try settings.secret("DATABASE_URL") else {
             let synchronous: SQLiteDatabase.Synchronous =
                 switch settings.text("SQLITE_SYNCHRONOUS")?.lowercased() {
@@ -171,7 +193,7 @@ public struct ServiceConfiguration: Sendable {
         if let refusal = PostgreSQLDatabase.refusal(of: url) {
             throw ConfigurationProblem(refusal.variable ?? "DATABASE_URL", refusal.words)
         }
-        return .postgresql(url: url, schemas: try schemas(settings), file: settings.text("DATABASE_URL_FILE"))
+        return .postgresql(url: url, schemas: schemas, file: settings.text("DATABASE_URL_FILE"))
     }
 }
 

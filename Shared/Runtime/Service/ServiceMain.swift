@@ -29,6 +29,7 @@ public enum ServiceMain {
             }
             let configurations = try configuration.ofEachLoop()
             try configuration.checkHosts()
+            try configuration.checkFolder()
             let registry = bootstrap(configuration)
             let logger = Logger(label: "identitybus.\(Service.name)")
             logRemarks(on: configuration, logger)

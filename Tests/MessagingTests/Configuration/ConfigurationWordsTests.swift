@@ -40,7 +40,6 @@ import Testing
                 problem(settings)?.description
                     == "KAFKA_SSL_KEY_LOCATION: is not set, and KAFKA_SSL_CERTIFICATE_LOCATION is; it names the file of its key"
             )
-            #expect(problem(settings.merging(["KAFKA_SECURITY_PROTOCOL": "PLAINTEXT"]) { $1 }) == nil)
         }
         let settings = [
             "KAFKA_PRODUCER_SSL_CERTIFICATE_PEM": "x", "KAFKA_SECURITY_PROTOCOL": "SASL_SSL",
@@ -109,8 +108,36 @@ import Testing
             problem(["KAFKA_SECURITY_PROTOCOL": "SSLX"])?.description
                 == "KAFKA_SECURITY_PROTOCOL: SSLX is not one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL")
         #expect(problem(["KAFKA_SECURITY_PROTOCOL": "ssl"]) == nil)
-        // Nobody reads it.
-        #expect(problem(["KAFKA_SSL_CA_LOCATION": "/no/such/file.pem", "KAFKA_SASL_USERNAME": "me"]) == nil)
+    }
+
+    /// Who gives them believes that somebody signs in, or that nobody can listen.
+    @Test(arguments: [
+        (
+            ["KAFKA_SASL_MECHANISM": "PLAIN", "KAFKA_SASL_USERNAME": "me", "KAFKA_SASL_PASSWORD": "hunter2"],
+            "is not set, and PLAINTEXT does not use KAFKA_SASL_MECHANISM, KAFKA_SASL_PASSWORD, KAFKA_SASL_USERNAME: "
+                + "set it to SASL_PLAINTEXT or SASL_SSL, or leave those out"
+        ),
+        (
+            ["KAFKA_SASL_USERNAME": "me", "KAFKA_SECURITY_PROTOCOL": "ssl"],
+            "is ssl, which does not use KAFKA_SASL_USERNAME: set it to SASL_SSL, or leave that out"
+        ),
+        (
+            ["KAFKA_SSL_CA_LOCATION": "/no/such/file.pem"],
+            "is not set, and PLAINTEXT does not use KAFKA_SSL_CA_LOCATION: set it to SSL or SASL_SSL, or leave that out"
+        ),
+        (
+            ["KAFKA_PRODUCER_SSL_CA_LOCATION": "/tmp", "KAFKA_SECURITY_PROTOCOL": "PLAINTEXT"],
+            "is PLAINTEXT, which does not use KAFKA_PRODUCER_SSL_CA_LOCATION: set it to SSL or SASL_SSL, or leave that out"
+        ),
+        (
+            [
+                "KAFKA_SASL_MECHANISM": "PLAIN", "KAFKA_SASL_USERNAME": "me", "KAFKA_SASL_PASSWORD": "hunter2",
+                "KAFKA_SSL_CA_LOCATION": "/tmp", "KAFKA_SECURITY_PROTOCOL": "SASL_PLAINTEXT",
+            ],
+            "is SASL_PLAINTEXT, which does not use KAFKA_SSL_CA_LOCATION: set it to SASL_SSL, or leave that out"
+        ),
+    ]) func whatTheProtocolDoesNotUseIsNamed(settings: [String: String], words: String) {
+        #expect(problem(settings)?.description == "KAFKA_SECURITY_PROTOCOL: \(words)")
     }
 
     @Test func settingsThatDoNotGoTogetherAreToldAtOnce() {

@@ -25,12 +25,17 @@ import Testing
     }
 
     @Test(arguments: [
-        ("KAFKA_SECURITY_PROTOCOL", "SSL", "security.protocol"),
+        ("KAFKA_SECURITY_PROTOCOL", "SASL_SSL", "security.protocol"),
         ("KAFKA_SASL_USERNAME", "me", "sasl.username"),
         ("KAFKA_SSL_ENDPOINT_IDENTIFICATION_ALGORITHM", "https", "ssl.endpoint.identification.algorithm"),
     ])
     func securityIsCommon(variable: String, value: String, key: String) throws {
-        #expect(try parse([variable: value]).common == [key: value])
+        let access = [
+            "KAFKA_SECURITY_PROTOCOL": "SASL_SSL", "KAFKA_SASL_MECHANISM": "PLAIN", "KAFKA_SASL_USERNAME": "x",
+            "KAFKA_SASL_PASSWORD": "x",
+        ]
+        let read = try parse(access.merging([variable: value]) { $1 })
+        #expect(read.common[key] == value && read.consumer.isEmpty && read.producer.isEmpty)
     }
 
     @Test func otherSettingsPassThrough() throws {
