@@ -219,7 +219,9 @@ struct UpCommand: ParsableCommand {
         // The address is not known before the broker runs; any will do to see whether the other settings are right.
         environment["KAFKA_BOOTSTRAP_SERVERS"] = "127.0.0.1:1"
         for name in serviceNames { _ = try ServiceConfiguration(environment: environment, service: name) }
-        let topics = DeploymentTopics(try TopicPlan(EnvironmentSettings(environment)))
+        // Those that apps have for themselves too: what nobody makes here, a client makes by asking, with four partitions.
+        let apps = (try? files.apps.directory()) ?? AppDirectory([])
+        let topics = DeploymentTopics(try TopicPlan(EnvironmentSettings(environment)), apps: apps)
         let broker = try EmbeddedBroker(
             topics: topics.specs, dating: { Topics.isOfDeadLetterActions($0) }, logger: .quiet)
         environment["KAFKA_BOOTSTRAP_SERVERS"] = broker.bootstrapServers

@@ -2,6 +2,7 @@
 """An app that has commands topics of its own (`ownCommandsTopics`) waits behind nobody's backlog, and nobody behind its."""
 
 import json
+import os
 import time
 from pathlib import Path
 from typing import Any, Callable
@@ -16,7 +17,7 @@ from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.dry_run import tried
 from identitybus_testkit.gateway import GatewayDeployment
 from identitybus_testkit.platform import Platform, Traffic
-from identitybus_testkit.up import tool
+from identitybus_testkit.up import Up, tool
 from identitybus_testkit.waiting import until
 
 BACKLOG = 20_000
@@ -141,6 +142,23 @@ def test_the_command_line(make_deployment: Callable[..., Deployment]) -> None:
     told = tool("explain", sent["id"], "--app", "demo", environment=deployment.environment())
     assert told.returncode == 4 and "registration of an install" in told.stdout, "only one service runs"
     assert service.stop() == 0
+
+
+@pytest.mark.skipif(bool(os.environ.get("KAFKA_BOOTSTRAP_SERVERS")), reason="is about the embedded broker")
+def test_the_embedded_broker_begins_with_the_topics_of_the_apps_file(
+    directory: Path, make_deployment: Callable[..., Deployment]
+) -> None:
+    """With as many partitions as the services want: no warning meets who tries it."""
+    deployment = make_deployment("sqlite")
+    own(deployment.apps_file, "demo")
+    up = Up(directory / "up-with-own-topics", deployment.apps_file, "").start()
+    try:
+        broker = up.wait_ready()
+        assert len(broker.partitions("identity.link.commands.v1.demo")) == 12
+        logs = "".join(path.read_text() for path in sorted((up.data / "logs").iterdir()))
+        assert "topics.weak" not in logs and "is not as it should be" not in logs, logs
+    finally:
+        up.close()
 
 
 def test_the_gateway_and_services_follow_the_file(make_deployment: Callable[..., Deployment]) -> None:
