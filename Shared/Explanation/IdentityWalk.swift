@@ -46,6 +46,8 @@ package struct IdentityWalk {
         /// Whom a decision is about, where none of them is in ``rows``: somebody else has named a value that is held here, or
         /// used a device.
         package func others(in fact: Fact) -> [String] {
+            // Of a command that is asked about by its own id nobody is explained.
+            guard !rows.isEmpty else { return [] }
             let values = fact.events.map(\.data) + [fact.result].compactMap(\.self)
             let named = ["mpid", "userId"].flatMap { member in values.compactMap { $0[member]?.stringValue } }
             return known.isDisjoint(with: named) ? Set(named).sorted() : []

@@ -30,15 +30,14 @@ package struct StepWords {
         title = Self.names[type] ?? "heard of \(type)"
         outcome =
             switch fact.outcome {
-            case "succeeded", "noted": fact.events.isEmpty ? "done, nothing changed" : nil
+            case "succeeded": fact.events.isEmpty ? "succeeded, nothing changed" : nil
+            case "noted": fact.events.isEmpty ? "nothing changed" : nil
             case "pending": "begun"
             case "expired": "too late"
             case "rejected": "refused, \(fact.reason ?? "?")" + (fact.message.map { ": \($0)" } ?? "")
             default: fact.outcome
             }
-        let stranger =
-            others.isEmpty
-            ? nil : "\(others.joined(separator: " and ")) \(others.count == 1 ? "is" : "are") not among those above"
+        let stranger = others.isEmpty ? nil : "this is about somebody else: \(others.joined(separator: " and "))"
         lines =
             [Self.found(fact), stranger].compactMap(\.self)
             + fact.events.map {
@@ -89,6 +88,10 @@ package struct StepWords {
         "link.change-external-id": "an external id changed by support",
         "link.forget": "erasure of a user",
         "link.import-users": "users brought from another system",
+        "link.get-user": "question about a user",
+        "link.get-erasure": "question about an erasure",
+        "link.expire-user": "retention of a user",
+        "link.facts": "question about an id",
         "user.request-auth-code": "request for a code",
         "user.create": "creation of a user",
         "user.link": "link asked for by the app",
@@ -97,6 +100,8 @@ package struct StepWords {
         "user.get": "question about an install",
         "user.expire-linker": "end of the wait for the app's backend",
         "user.forget": "erasure of a user",
+        "user.expire-user": "retention of a user",
+        "user.facts": "question about an id",
         "sync.identify": "identify",
         "sync.login": "login",
         "sync.logout": "logout",
@@ -105,6 +110,17 @@ package struct StepWords {
         "sync.alias": "alias of two profiles",
         "sync.apply-alias": "alias of two profiles, when its time had come",
         "sync.get-users": "question about a device's users",
+        "sync.get-profile": "question about a profile",
+        "sync.get-erasure": "question about an erasure",
+        "sync.facts": "question about an id",
+        "sync.file-request": "request of a data subject",
+        "sync.cancel-request": "request of a data subject, taken back",
+        "sync.process-request": "request of a data subject, when its time had come",
+        "sync.get-request": "question about a request of a data subject",
+        "sync.get-requests": "question about requests of data subjects",
+        "sync.get-request-results": "question about the results of a data subject's request",
+        "sync.expire-device": "retention of a device",
+        "sync.expire-profile": "retention of a profile",
         "sync.erase-profile": "erasure of a profile",
         "sync.forget": "erasure of a user",
         "sync.keep-erased": "erasure of a profile",
@@ -120,6 +136,8 @@ package struct StepWords {
         "verification.get-session": "question about a session",
         "verification.review-session": "review of a session",
         "verification.forget": "erasure of sessions",
+        "verification.expire-session": "retention of a session",
+        "verification.facts": "question about an id",
         "reply": "answer of another service",
     ]
 }

@@ -126,6 +126,25 @@ def test_a_command_that_was_answered_with_a_secret(story: Story) -> None:
         assert code not in answer.stdout + words.stdout
 
 
+def test_a_command_that_changed_nothing_is_found_by_its_source(story: Story) -> None:
+    """With its outcome. Nothing else leads to it, so whoever does not say the source is told that it is missing."""
+    stamp, app = {"customerid": story.customer}, "fromlinks"
+    story.deployment.bus.ask(c.sync("login", story.device, stamp, app))
+    for asked, words in (
+        (c.register(story.install, app=app), "registration of an install"), (c.query(story.install, app), "question about an install"),
+        (c.sync("login", story.device, stamp, app), "login"),
+        (c.Command("link.get-user", {"userId": story.user}, story.user, app=app, signer="internal"), "question about a user"),
+    ):
+        assert story.deployment.bus.ask(asked)["status"] == "succeeded"
+        told = story.explain(asked.id, app, "--source", asked.source)
+        assert told.returncode == 0 and f"{words}: succeeded, nothing changed\n" in told.stdout, told
+        assert "somebody else" not in told.stdout, told
+        missing = story.explain(asked.id)
+        assert missing.returncode == 3 and "give another one with --source" in missing.stderr, missing
+        other = story.explain(asked.id, app, "--source", "another-backend")
+        assert other.returncode == 3 and "It is no command of the source another-backend either" in other.stderr, other
+
+
 def test_refusals_are_told(story: Story) -> None:
     install = fresh("never")
     refused = story.deployment.bus.ask(c.request(install, story.customer, app="fromlinks"))

@@ -33,6 +33,18 @@ import WireJSON
         }
     }
 
+    /// Every command too, by its golden file: what is asked is nothing that a service heard of.
+    @Test func everyCommandHasAName() throws {
+        let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../ContractsTests/Golden")
+        let files = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasPrefix("command-") }
+        #expect(files.count > 50)
+        for file in files {
+            let command = try JSONValue(parsing: Array(Data(contentsOf: folder.appending(path: file))))
+            let type = try #require(command["type"]?.stringValue)
+            #expect(StepWords.names[MessageWords.short(type)] != nil, "\(type)")
+        }
+    }
+
     @Test func thereAreEvents() { #expect(Self.events.count > 40) }
 
     @Test(arguments: [
@@ -194,7 +206,7 @@ import WireJSON
         #expect(StepWords.lines(login).contains("    profile 7 was found by customerid ada"))
         login.events = []
         login.result = ["mpid": "7", "matchedIdentities": [:]]
-        #expect(StepWords.lines(login) == ["2026-11-21 09:04:04  login: done, nothing changed", "    profile 7"])
+        #expect(StepWords.lines(login) == ["2026-11-21 09:04:04  login: succeeded, nothing changed", "    profile 7"])
     }
 
     /// What the services have about somebody, but not as members.

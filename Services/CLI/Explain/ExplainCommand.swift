@@ -62,11 +62,7 @@ struct ExplainCommand: ParsableCommand {
         defer { inquiry.close() }
         let walk = try found(inquiry)
         guard !walk.rows.isEmpty || !walk.decisions.isEmpty || !walk.silent.isEmpty else {
-            throw Problem(
-                .refused, "app \(app) knows nothing of \(id).",
-                "Commands that were refused before a service decided them are not searched. Of a scope that was wrong "
-                    + "only the reply tells; the others are dead letters: "
-                    + "identitybus dlq list --app \(app) --each")
+            throw nothing
         }
         if json { tellPrograms(walk) } else { tellPeople(walk) }
         guard walk.silent.isEmpty else { throw asking.unanswered(walk.silent, "What they know is missing.") }
@@ -89,6 +85,19 @@ struct ExplainCommand: ParsableCommand {
             walk.take(told)
         }
         return walk.findings
+    }
+
+    /// A command is remembered whatever came of it, and found by nothing but its id and source.
+    private var nothing: Problem {
+        let tried =
+            source.map { "It is no command of the source \($0) either, or that is forgotten" }
+            ?? "The id of a command is found with its source: those of the gateway and of `identitybus send` were tried; "
+            + "give another one with --source. Then it is told also where nothing changed, until it is forgotten"
+        return Problem(
+            .refused, "app \(app) knows nothing of \(id).",
+            "\(tried) (JOURNAL_RETENTION_HOURS). A dry run is not kept.",
+            "What was refused before a service decided it is not searched. Of a scope that was wrong only the reply "
+                + "tells; the others are dead letters: identitybus dlq list --app \(app) --each")
     }
 
     private func tellPeople(_ walk: IdentityWalk.Findings) {
