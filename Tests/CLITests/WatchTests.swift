@@ -2,6 +2,7 @@
 
 import Contracts
 import Testing
+import WireJSON
 
 @testable import CLI
 
@@ -45,7 +46,7 @@ import Testing
     @Test func recordsAreChosenByWhatTheyAreAbout() throws {
         var attributes = EventAttributes(id: "e1", source: "s", type: "identity.link.linked.v1", appID: "demo")
         attributes.correlationID = "c1"
-        let value = try CloudEvent(attributes: attributes, data: ["a": 1]).encoded()
+        let value = try CloudEvent(attributes: attributes, data: ["a": 1] as JSONValue).encoded()
         let record = KafkaRecord(
             topicPartition: TopicPartition(topic: "identity.link.events.v1", partition: 0), offset: 0,
             timestampMs: 5000,

@@ -4,6 +4,7 @@ import Contracts
 import Runtime
 import Storage
 import Synchronization
+import WireJSON
 
 /// The smallest service there is: a table of keys and values. `put` answers what stood there before.
 struct FakeService: CommandService {

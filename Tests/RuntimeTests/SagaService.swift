@@ -4,6 +4,7 @@ import Apps
 import Contracts
 import Runtime
 import Storage
+import WireJSON
 
 /// The smallest service with a saga: `begin` asks the service `peer` and is answered when `peer` has answered. A begun
 /// saga whose command is not answered becomes due. Of a command whose id begins with `again-peer` or `again-other` that
