@@ -284,7 +284,8 @@ SCOPES: dict[str, str | None] = {
 
 
 def types() -> set[str]:
-    text = "".join(path.read_text() for path in (REPOSITORY / "Shared" / "Contracts" / "Messages").glob("*.swift"))
+    folders = [REPOSITORY / "Shared" / "Contracts" / name for name in ("Generated", "Messages")]
+    text = "".join(path.read_text() for folder in folders for path in folder.glob("*.swift"))
     command = r'struct \w+: (?:CommandMessage|SyncRequestMessage|CommandByHand|RepairCommand|PersonQuery|ImportCommand|RequestCommand)\b.*?static let type = "identity\.(.+?)\.v1"'
     return set(re.findall(command, text, re.S))
 

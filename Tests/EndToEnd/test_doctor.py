@@ -455,8 +455,8 @@ def test_doctor_waits_until_all_is_well(used: Deployment, shell: dict[str, str])
     port = free_port()
     broken = shell | {"KAFKA_BOOTSTRAP_SERVERS": f"127.0.0.1:{port}"}
     started = time.monotonic()
-    answer = tool("doctor", "--as", "link", "--wait", "8", environment=broken)
-    assert answer.returncode == 3 and 2 < time.monotonic() - started < 8 + LONGEST, answer
+    answer = tool("doctor", "--as", "link", "--wait", "12", environment=broken)
+    assert answer.returncode == 3 and 2 < time.monotonic() - started < 12 + LONGEST, answer
     assert answer.stderr == "waiting   kafka.reachable\n", answer.stderr
     assert "FAIL  reachable         127.0.0.1:" in answer.stdout and "connection refused" in answer.stdout, answer.stdout
     assert re.search(r"^  skip  .*rights, topics, .* {2}needs the broker$", answer.stdout, re.MULTILINE), answer.stdout

@@ -23,7 +23,7 @@ from .secrets import leaks
 from .up import tool
 from .waiting import until
 
-LONGEST = 15.0
+LONGEST = 30.0
 
 
 class Report(NamedTuple):
