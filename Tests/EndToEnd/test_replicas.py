@@ -55,7 +55,8 @@ def named(name: str) -> dict[str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("loops", [1, 2])
+# The embedded broker may share the partitions out anew when of two members that were killed at once one is back first.
+@pytest.mark.parametrize("loops", [1, pytest.param(2, marks=real)])
 def test_a_killed_replica_with_a_name_comes_back_and_the_other_notices_nothing(
     make_deployment: Callable[..., Deployment], loops: int
 ) -> None:
