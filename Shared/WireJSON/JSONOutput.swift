@@ -80,10 +80,8 @@ public struct JSONOutput: Sendable {
     private mutating func lead(_ name: StaticString) {
         separate()
         bytes.append(UInt8(ascii: "\""))
-        // In bounds: these are the literal's bytes.
-        bytes.append(contentsOf: UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
-        bytes.append(UInt8(ascii: "\""))
-        bytes.append(UInt8(ascii: ":"))
+        append(name)
+        append("\":")
     }
 
     /// A comma, unless an object or an array has only begun: no value ends with these bytes.
@@ -127,6 +125,10 @@ extension Bool: WireWritable {
 }
 
 extension Int: WireWritable {
+    public func write(to json: inout JSONOutput) { json.write(Int64(self)) }
+}
+
+extension Int32: WireWritable {
     public func write(to json: inout JSONOutput) { json.write(Int64(self)) }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import TestKit
 import Testing
 import WireJSON
 
@@ -30,6 +31,8 @@ struct ReferenceEvent<Payload: Encodable>: Encodable {
         var write: @Sendable () throws -> [UInt8]
         /// Whether the bytes are read back as the message they were written from.
         var readsBack: @Sendable ([UInt8]) throws -> Bool
+        /// Of data: what the message's own reader makes of it is what `Codable` makes of it, or it leaves that to it: `nil`.
+        var readsAlike: (@Sendable (JSONView) -> Bool?)?
         var testDescription: String { name }
     }
 
@@ -53,6 +56,8 @@ struct ReferenceEvent<Payload: Encodable>: Encodable {
             return try read.attributes == event.attributes
                 && WireJSONDecoder().decode(Body.self, from: read.data) == body
                 && WireJSONEncoder().encode(ReferenceEvent(event)) == bytes
+        } readsAlike: { data in
+            Body(usual: data).map { $0 == (try? WireJSONDecoder().decode(Body.self, from: data)) }
         }
     }
 
@@ -296,6 +301,25 @@ struct ReferenceEvent<Payload: Encodable>: Encodable {
     @Test(arguments: samples) func goldenFilesAreReadBack(_ sample: Sample) throws {
         let golden = try Data(contentsOf: URL(filePath: Self.path(sample.name)))
         #expect(try sample.readsBack(Array(golden)))
+    }
+
+    /// Whatever is done to it.
+    @Test(arguments: samples.filter { $0.readsAlike != nil }) func eachReaderReadsWhatCodableReads(_ sample: Sample)
+        throws
+    {
+        let readsAlike = try #require(sample.readsAlike)
+        let data = try EnvelopeReader.read(value: sample.write(), headers: []).data
+        #expect(readsAlike(JSONView(data)) == true)
+        try runSequences(200) { seed in
+            var change = RandomChange(seed: seed)
+            let changed = change.changed(data)
+            let text = String(decoding: changed.serialized(), as: UTF8.self)
+            #expect(readsAlike(JSONView(changed)) != false, "TEST_SEED=\(seed): \(text)")
+            // The same with escapes in its names.
+            let escaped = text.replacing("\"i", with: "\"\\u0069")
+            let view = try JSONView(parsing: Array(escaped.utf8))
+            #expect(readsAlike(view) != false, "TEST_SEED=\(seed): \(escaped)")
+        }
     }
 
     @Test func everyFileHasItsSample() throws {

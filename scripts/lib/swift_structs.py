@@ -25,7 +25,7 @@ HEAD = """// SPDX-License-Identifier: Apache-2.0
 # Words that are none of Swift's names.
 NAMES = {"import": "importing"}
 # What is written without an error.
-PLAIN = {"String", "Bool", "Int", "Int32", "Int64", "MPID", "Timestamp"}
+PLAIN = {"String", "Bool", "Int64"}
 # Forms whose limits are looked at as they are read.
 READ = {"MPID", "GivenMPID", "Timestamp"}
 
@@ -86,7 +86,7 @@ class Structs:
     # What there is
 
     def find_forms(self) -> dict[str, Form]:
-        forms = {name: Form(name, schema, ["Codable", "WireWritable", "Sendable", "Hashable"]) for name, schema in self.written.items()}
+        forms = {name: Form(name, schema, ["Codable", "WireReadable", "WireWritable", "Sendable", "Hashable"]) for name, schema in self.written.items()}
         for command in self.contract.commands:
             if reply := self.contract.reply_of(command):
                 for name in self.contract.results_of(reply):
@@ -213,6 +213,7 @@ class Structs:
         yield [line for member in members for line in self.member(member, indent)]
         yield [*initialiser(members, indent)]
         yield from self.coding(form, members, indent)
+        yield [*self.reading(form, members, indent)]
         yield [*self.writing(members, indent)]
         if form.message:
             yield [*self.about(form, indent)]
@@ -239,10 +240,10 @@ class Structs:
     def coding(self, form: Form, members: list[Member], indent: str) -> Iterator[list[str]]:
         """Where the compiler's own does not do: an empty map that is not there, a number that may be 0 for none, a member that
         nobody knows."""
-        refuses = form.message is None and form.schema.get("additionalProperties") is False
-        is_empty = any(member.schema.get("x-empty") for member in members)
-        if not refuses and not is_empty and not any(takes_nothing(member.schema) for member in members):
+        if not self.has_coding(form, members):
             return
+        refuses = self.refuses(form)
+        is_empty = any(member.schema.get("x-empty") for member in members)
         all_cases = ", CaseIterable" if refuses else ""
         names = textwrap.wrap(", ".join(member.name for member in members), WIDTH - len(indent) - 10)
         yield [f"{indent}private enum CodingKeys: String, CodingKey{all_cases} {{",
@@ -260,6 +261,13 @@ class Structs:
         if is_empty:
             yield [*self.encoding(members, indent)]
 
+    def has_coding(self, form: Form, members: list[Member]) -> bool:
+        return self.refuses(form) or any(
+            member.schema.get("x-empty") or takes_nothing(member.schema) for member in members)
+
+    def refuses(self, form: Form) -> bool:
+        return form.message is None and form.schema.get("additionalProperties") is False
+
     def encoding(self, members: list[Member], indent: str) -> Iterator[str]:
         yield f"{indent}public func encode(to encoder: any Encoder) throws {{"
         yield f"{indent}    var container = encoder.container(keyedBy: CodingKeys.self)"
@@ -269,6 +277,43 @@ class Structs:
                 yield f"{indent}    if !{name}.isEmpty {{ try container.encode(_{name}, forKey: .{name}) }}"
             else:
                 yield f"{indent}    try container.{how}({'_' if member.is_map else ''}{name}, forKey: .{name})"
+        yield f"{indent}}}"
+
+    def reading(self, form: Form, members: list[Member], indent: str) -> Iterator[str]:
+        """What is usual; where a form needs more than the compiler's own `Codable`, nothing is."""
+        if self.has_coding(form, members):
+            return
+        yield f"{indent}public init?(usual view: JSONView) {{"
+        if not members:
+            yield f"{indent}    guard view.isObject else {{ return nil }}"
+            yield f"{indent}}}"
+            return
+        terms = ["var json = JSONObjectReader(view)"]
+        arguments = []
+        for member in members:
+            name, present = member.name, "IfPresent" if member.is_optional else ""
+            if member.is_map:
+                terms.append(f'let {name} = json.map("{name}", of: {member.type[9:-1]}.self)')
+            elif member.type == "String" or is_id(member):
+                terms.append(f'let {name} = json.text{present}("{name}")')
+            else:
+                terms.append(f'let {name} = json.value{present}("{name}", as: {member.type}.self)')
+            value = name
+            if is_id(member):
+                value = f"{name}.map {{ {member.type}($0) }}" if member.is_optional else f"{member.type}({name})"
+            arguments.append(f"{name}: {value}")
+        yield f"{indent}    guard {terms[0]},"
+        yield from (f"{indent}        {term}," for term in terms[1:-1])
+        yield f"{indent}        {terms[-1]}"
+        yield f"{indent}    else {{ return nil }}"
+        call = f"{indent}    self.init({', '.join(arguments)})"
+        if len(call) <= WIDTH:
+            yield call
+        else:
+            yield f"{indent}    self.init("
+            lines = [*wrapped(arguments, WIDTH - len(indent) - 9)]
+            yield from (f"{indent}        {line}" for line in lines[:-1])
+            yield f"{indent}        {lines[-1]})"
         yield f"{indent}}}"
 
     def writing(self, members: list[Member], indent: str) -> Iterator[str]:
@@ -282,11 +327,8 @@ class Structs:
                 yield f"{indent}    {f'if !{name}.isEmpty {{ {line} }}' if 'x-empty' in member.schema else line}"
                 continue
             mark = "?" if member.is_optional else ""
-            value = {"MPID": f"{name}{mark}.description", "Timestamp": f"{name}{mark}.rfc3339"}.get(member.type, name)
-            if member.type in ("Int", "Int32"):
-                value = f"{name}.map {{ Int64($0) }}" if mark else f"Int64({name})"
-            plain = member.type in PLAIN or re.fullmatch(r"\w+ID|IdentityValue", member.type)
-            yield f'{indent}    {"" if plain else "try "}json.member{"IfPresent" if mark else ""}("{name}", {value})'
+            plain = member.type in PLAIN or is_id(member)
+            yield f'{indent}    {"" if plain else "try "}json.member{"IfPresent" if mark else ""}("{name}", {name})'
         yield f"{indent}    json.end()"
         yield f"{indent}}}"
 
@@ -514,6 +556,11 @@ def wrapped(parts: list[str], wide: int) -> list[str]:
 
 def is_identity(schema: Node) -> bool:
     return set(schema.get("properties", {})) == {"type", "value"}
+
+
+def is_id(member: Member) -> bool:
+    """Whether any text is one."""
+    return member.type != "MPID" and re.fullmatch(r"\w+ID|IdentityValue", member.type) is not None
 
 
 def takes_nothing(schema: Node) -> bool:

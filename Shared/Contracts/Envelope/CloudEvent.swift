@@ -23,18 +23,10 @@ extension CloudEvent where Payload: WireWritable {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(1024)
         attributes.write(to: &bytes)
-        bytes.append(",\"data\":")
         var json = JSONOutput(after: bytes)
-        try data.write(to: &json)
+        try json.member("data", data)
         json.end()
         return json.bytes
-    }
-}
-
-extension [UInt8] {
-    fileprivate mutating func append(_ text: StaticString) {
-        // In bounds: these are the literal's bytes.
-        append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
     }
 }
 

@@ -172,6 +172,13 @@ extension Timestamp: Codable {
     }
 }
 
+extension Timestamp: WireReadable {
+    public init?(usual view: JSONView) {
+        guard let text = view.stringValue else { return nil }
+        self.init(rfc3339: text)
+    }
+}
+
 extension Timestamp: WireWritable {
     public func write(to json: inout JSONOutput) { json.write(rfc3339) }
 }

@@ -18,6 +18,14 @@ public struct LinkRequest: CommandMessage {
         self.externalId = externalId
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let installId = json.text("installId"),
+            let externalId = json.text("externalId")
+        else { return nil }
+        self.init(installId: InstallID(installId), externalId: ExternalID(externalId))
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("installId", installId)
@@ -51,6 +59,15 @@ public struct RegisterInstall: CommandMessage {
         self.installId = installId
         self.device = device
         self.user = user
+    }
+
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let installId = json.text("installId"),
+            let device = json.value("device", as: Device.self),
+            let user = json.value("user", as: User.self)
+        else { return nil }
+        self.init(installId: InstallID(installId), device: device, user: user)
     }
 
     public func write(to json: inout JSONOutput) throws {
@@ -97,13 +114,26 @@ public struct EstablishLink: CommandMessage {
         self.askedAt = askedAt
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let installId = json.text("installId"),
+            let device = json.value("device", as: Device.self),
+            let externalId = json.text("externalId"),
+            let mode = json.value("mode", as: Mode.self),
+            let askedAt = json.valueIfPresent("askedAt", as: Timestamp.self)
+        else { return nil }
+        self.init(
+            installId: InstallID(installId), device: device, externalId: ExternalID(externalId), mode: mode,
+            askedAt: askedAt)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("installId", installId)
         try json.member("device", device)
         json.member("externalId", externalId)
         try json.member("mode", mode)
-        json.memberIfPresent("askedAt", askedAt?.rfc3339)
+        try json.memberIfPresent("askedAt", askedAt)
         json.end()
     }
 
@@ -125,6 +155,13 @@ public struct QueryInstall: CommandMessage {
 
     public init(installId: InstallID) {
         self.installId = installId
+    }
+
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let installId = json.text("installId")
+        else { return nil }
+        self.init(installId: InstallID(installId))
     }
 
     public func write(to json: inout JSONOutput) throws {
@@ -163,6 +200,14 @@ public struct DetachInstall: CommandMessage {
         self.cause = cause
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let installId = json.text("installId"),
+            let cause = json.value("cause", as: Cause.self)
+        else { return nil }
+        self.init(installId: InstallID(installId), cause: cause)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("installId", installId)
@@ -194,6 +239,16 @@ public struct SetInstallStatus: CommandByHand {
         self.status = status
         self.author = author
         self.reason = reason
+    }
+
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let installId = json.text("installId"),
+            let status = json.value("status", as: InstallStatus.self),
+            let author = json.textIfPresent("author"),
+            let reason = json.textIfPresent("reason")
+        else { return nil }
+        self.init(installId: InstallID(installId), status: status, author: author, reason: reason)
     }
 
     public func write(to json: inout JSONOutput) throws {
@@ -229,6 +284,15 @@ public struct EraseUser: CommandMessage {
         self.userId = userId
         self.author = author
         self.reason = reason
+    }
+
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let userId = json.text("userId"),
+            let author = json.textIfPresent("author"),
+            let reason = json.textIfPresent("reason")
+        else { return nil }
+        self.init(userId: UserID(userId), author: author, reason: reason)
     }
 
     public func write(to json: inout JSONOutput) throws {
@@ -268,11 +332,20 @@ public struct ForgetPerson: CommandMessage {
         self.erasedAt = erasedAt
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let userId = json.textIfPresent("userId"),
+            let externalId = json.textIfPresent("externalId"),
+            let erasedAt = json.valueIfPresent("erasedAt", as: Timestamp.self)
+        else { return nil }
+        self.init(userId: userId.map { UserID($0) }, externalId: externalId.map { ExternalID($0) }, erasedAt: erasedAt)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.memberIfPresent("userId", userId)
         json.memberIfPresent("externalId", externalId)
-        json.memberIfPresent("erasedAt", erasedAt?.rfc3339)
+        try json.memberIfPresent("erasedAt", erasedAt)
         json.end()
     }
 
@@ -296,6 +369,13 @@ public struct GetUserErasure: PersonQuery {
 
     public init(userId: UserID) {
         self.userId = userId
+    }
+
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let userId = json.text("userId")
+        else { return nil }
+        self.init(userId: UserID(userId))
     }
 
     public func write(to json: inout JSONOutput) throws {
@@ -332,6 +412,18 @@ public struct GetLinkedUser: PersonQuery {
         self.externalId = externalId
         self.installId = installId
         self.after = after
+    }
+
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let userId = json.textIfPresent("userId"),
+            let externalId = json.textIfPresent("externalId"),
+            let installId = json.textIfPresent("installId"),
+            let after = json.textIfPresent("after")
+        else { return nil }
+        self.init(
+            userId: userId.map { UserID($0) }, externalId: externalId.map { ExternalID($0) },
+            installId: installId.map { InstallID($0) }, after: after)
     }
 
     public func write(to json: inout JSONOutput) throws {
@@ -377,6 +469,15 @@ public struct MakeInstallActive: RepairCommand {
         self.reason = reason
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let installId = json.text("installId"),
+            let author = json.text("author"),
+            let reason = json.text("reason")
+        else { return nil }
+        self.init(installId: InstallID(installId), author: author, reason: reason)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("installId", installId)
@@ -410,6 +511,15 @@ public struct UnlinkUser: RepairCommand {
         self.userId = userId
         self.author = author
         self.reason = reason
+    }
+
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let userId = json.text("userId"),
+            let author = json.text("author"),
+            let reason = json.text("reason")
+        else { return nil }
+        self.init(userId: UserID(userId), author: author, reason: reason)
     }
 
     public func write(to json: inout JSONOutput) throws {
@@ -457,6 +567,20 @@ public struct ChangeExternalID: RepairCommand {
         self.reason = reason
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let userId = json.textIfPresent("userId"),
+            let externalId = json.textIfPresent("externalId"),
+            let newExternalId = json.text("newExternalId"),
+            let endHold = json.valueIfPresent("endHold", as: Bool.self),
+            let author = json.text("author"),
+            let reason = json.text("reason")
+        else { return nil }
+        self.init(
+            userId: userId.map { UserID($0) }, externalId: externalId.map { ExternalID($0) },
+            newExternalId: ExternalID(newExternalId), endHold: endHold, author: author, reason: reason)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.memberIfPresent("userId", userId)
@@ -502,6 +626,15 @@ public struct ImportUsers: ImportCommand {
         self.events = events
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let users = json.value("users", as: [ListElement<ImportedUser>].self),
+            let upsert = json.valueIfPresent("upsert", as: Bool.self),
+            let events = json.valueIfPresent("events", as: Bool.self)
+        else { return nil }
+        self.init(users: users, upsert: upsert, events: events)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         try json.member("users", users)
@@ -523,6 +656,14 @@ public struct ExpirePerson: CommandMessage {
     public init(installId: InstallID, userId: UserID) {
         self.installId = installId
         self.userId = userId
+    }
+
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let installId = json.text("installId"),
+            let userId = json.text("userId")
+        else { return nil }
+        self.init(installId: InstallID(installId), userId: UserID(userId))
     }
 
     public func write(to json: inout JSONOutput) throws {
@@ -555,6 +696,16 @@ public struct InstallRegistered: EventMessage {
         self.device = device
         self.userId = userId
         self.cause = cause
+    }
+
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let installId = json.text("installId"),
+            let device = json.value("device", as: Device.self),
+            let userId = json.textIfPresent("userId"),
+            let cause = json.valueIfPresent("cause", as: ImportCause.self)
+        else { return nil }
+        self.init(installId: InstallID(installId), device: device, userId: userId.map { UserID($0) }, cause: cause)
     }
 
     public func write(to json: inout JSONOutput) throws {
@@ -603,6 +754,24 @@ public struct Linked: EventMessage {
         self.cause = cause
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let installId = json.text("installId"),
+            let externalId = json.text("externalId"),
+            let userId = json.text("userId"),
+            let personCreated = json.value("personCreated", as: Bool.self),
+            let activeInstallId = json.textIfPresent("activeInstallId"),
+            let deactivatedInstallIds = json.value("deactivatedInstallIds", as: [InstallID].self),
+            let version = json.value("version", as: Int64.self),
+            let linkedAt = json.valueIfPresent("linkedAt", as: Timestamp.self),
+            let cause = json.valueIfPresent("cause", as: ImportCause.self)
+        else { return nil }
+        self.init(
+            installId: InstallID(installId), externalId: ExternalID(externalId), userId: UserID(userId),
+            personCreated: personCreated, activeInstallId: activeInstallId.map { InstallID($0) },
+            deactivatedInstallIds: deactivatedInstallIds, version: version, linkedAt: linkedAt, cause: cause)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("installId", installId)
@@ -612,7 +781,7 @@ public struct Linked: EventMessage {
         json.memberIfPresent("activeInstallId", activeInstallId)
         try json.member("deactivatedInstallIds", deactivatedInstallIds)
         json.member("version", version)
-        json.memberIfPresent("linkedAt", linkedAt?.rfc3339)
+        try json.memberIfPresent("linkedAt", linkedAt)
         try json.memberIfPresent("cause", cause)
         json.end()
     }
@@ -630,6 +799,14 @@ public struct LinkRefused: EventMessage {
     public init(installId: InstallID, reason: ReasonCode) {
         self.installId = installId
         self.reason = reason
+    }
+
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let installId = json.text("installId"),
+            let reason = json.value("reason", as: ReasonCode.self)
+        else { return nil }
+        self.init(installId: InstallID(installId), reason: reason)
     }
 
     public func write(to json: inout JSONOutput) throws {
@@ -654,6 +831,15 @@ public struct InstallDetached: EventMessage {
         self.installId = installId
         self.userId = userId
         self.version = version
+    }
+
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let installId = json.text("installId"),
+            let userId = json.text("userId"),
+            let version = json.value("version", as: Int64.self)
+        else { return nil }
+        self.init(installId: InstallID(installId), userId: UserID(userId), version: version)
     }
 
     public func write(to json: inout JSONOutput) throws {
@@ -722,6 +908,25 @@ public struct InstallStatusChanged: EventMessage {
         self.reason = reason
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let installId = json.text("installId"),
+            let status = json.value("status", as: InstallStatus.self),
+            let isActive = json.value("isActive", as: Bool.self),
+            let userId = json.textIfPresent("userId"),
+            let isLinked = json.value("isLinked", as: Bool.self),
+            let cause = json.value("cause", as: Cause.self),
+            let inactiveBecause = json.valueIfPresent("inactiveBecause", as: InactiveBecause.self),
+            let version = json.value("version", as: Int64.self),
+            let author = json.textIfPresent("author"),
+            let reason = json.textIfPresent("reason")
+        else { return nil }
+        self.init(
+            installId: InstallID(installId), status: status, isActive: isActive, userId: userId.map { UserID($0) },
+            isLinked: isLinked, cause: cause, inactiveBecause: inactiveBecause, version: version, author: author,
+            reason: reason)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("installId", installId)
@@ -755,6 +960,15 @@ public struct UserErased: EventMessage {
         self.reason = reason
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let userId = json.text("userId"),
+            let author = json.textIfPresent("author"),
+            let reason = json.textIfPresent("reason")
+        else { return nil }
+        self.init(userId: UserID(userId), author: author, reason: reason)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("userId", userId)
@@ -785,11 +999,24 @@ public struct ExternalIDRemoved: EventMessage {
         self.reason = reason
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let userId = json.text("userId"),
+            let externalId = json.text("externalId"),
+            let unlinkedAt = json.value("unlinkedAt", as: Timestamp.self),
+            let author = json.text("author"),
+            let reason = json.text("reason")
+        else { return nil }
+        self.init(
+            userId: UserID(userId), externalId: ExternalID(externalId), unlinkedAt: unlinkedAt, author: author,
+            reason: reason)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("userId", userId)
         json.member("externalId", externalId)
-        json.member("unlinkedAt", unlinkedAt.rfc3339)
+        try json.member("unlinkedAt", unlinkedAt)
         json.member("author", author)
         json.member("reason", reason)
         json.end()
@@ -823,12 +1050,27 @@ public struct ExternalIDChanged: EventMessage {
         self.reason = reason
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let userId = json.text("userId"),
+            let externalId = json.text("externalId"),
+            let previousExternalId = json.textIfPresent("previousExternalId"),
+            let linkedAt = json.value("linkedAt", as: Timestamp.self),
+            let author = json.text("author"),
+            let reason = json.text("reason")
+        else { return nil }
+        self.init(
+            userId: UserID(userId), externalId: ExternalID(externalId),
+            previousExternalId: previousExternalId.map { ExternalID($0) }, linkedAt: linkedAt, author: author,
+            reason: reason)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("userId", userId)
         json.member("externalId", externalId)
         json.memberIfPresent("previousExternalId", previousExternalId)
-        json.member("linkedAt", linkedAt.rfc3339)
+        try json.member("linkedAt", linkedAt)
         json.member("author", author)
         json.member("reason", reason)
         json.end()
@@ -848,6 +1090,14 @@ public struct UserExpired: EventMessage {
     public init(userId: UserID, installId: InstallID) {
         self.userId = userId
         self.installId = installId
+    }
+
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let userId = json.text("userId"),
+            let installId = json.text("installId")
+        else { return nil }
+        self.init(userId: UserID(userId), installId: InstallID(installId))
     }
 
     public func write(to json: inout JSONOutput) throws {
@@ -883,6 +1133,20 @@ public struct LinkResult: CommandResult {
         self.isRestricted = isRestricted
         self.personCreated = personCreated
         self.version = version
+    }
+
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let userId = json.text("userId"),
+            let installId = json.text("installId"),
+            let isActive = json.value("isActive", as: Bool.self),
+            let isRestricted = json.valueIfPresent("isRestricted", as: Bool.self),
+            let personCreated = json.value("personCreated", as: Bool.self),
+            let version = json.value("version", as: Int64.self)
+        else { return nil }
+        self.init(
+            userId: UserID(userId), installId: InstallID(installId), isActive: isActive, isRestricted: isRestricted,
+            personCreated: personCreated, version: version)
     }
 
     public func write(to json: inout JSONOutput) throws {
@@ -927,6 +1191,24 @@ public struct InstallResult: CommandResult {
         self.version = version
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let installId = json.text("installId"),
+            let appId = json.text("appId"),
+            let userId = json.textIfPresent("userId"),
+            let externalId = json.textIfPresent("externalId"),
+            let status = json.value("status", as: InstallStatus.self),
+            let isActive = json.value("isActive", as: Bool.self),
+            let inactiveBecause = json.valueIfPresent("inactiveBecause", as: InactiveBecause.self),
+            let isUsersFirst = json.value("isUsersFirst", as: Bool.self),
+            let version = json.value("version", as: Int64.self)
+        else { return nil }
+        self.init(
+            installId: InstallID(installId), appId: AppID(appId), userId: userId.map { UserID($0) },
+            externalId: externalId.map { ExternalID($0) }, status: status, isActive: isActive,
+            inactiveBecause: inactiveBecause, isUsersFirst: isUsersFirst, version: version)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("installId", installId)
@@ -944,7 +1226,7 @@ public struct InstallResult: CommandResult {
 
 /// A user of the link service, and the installs that it is on.
 public struct LinkedUserResult: CommandResult {
-    public struct Install: Codable, WireWritable, Sendable, Hashable {
+    public struct Install: Codable, WireReadable, WireWritable, Sendable, Hashable {
         public var installId: InstallID
         public var device: Device
         public var status: InstallStatus
@@ -966,6 +1248,21 @@ public struct LinkedUserResult: CommandResult {
             self.inactiveBecause = inactiveBecause
             self.isUsersFirst = isUsersFirst
             self.version = version
+        }
+
+        public init?(usual view: JSONView) {
+            guard var json = JSONObjectReader(view),
+                let installId = json.text("installId"),
+                let device = json.value("device", as: Device.self),
+                let status = json.value("status", as: InstallStatus.self),
+                let isActive = json.value("isActive", as: Bool.self),
+                let inactiveBecause = json.valueIfPresent("inactiveBecause", as: InactiveBecause.self),
+                let isUsersFirst = json.value("isUsersFirst", as: Bool.self),
+                let version = json.value("version", as: Int64.self)
+            else { return nil }
+            self.init(
+                installId: InstallID(installId), device: device, status: status, isActive: isActive,
+                inactiveBecause: inactiveBecause, isUsersFirst: isUsersFirst, version: version)
         }
 
         public func write(to json: inout JSONOutput) throws {
@@ -1007,12 +1304,27 @@ public struct LinkedUserResult: CommandResult {
         self.next = next
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let userId = json.text("userId"),
+            let externalId = json.textIfPresent("externalId"),
+            let linkedAt = json.valueIfPresent("linkedAt", as: Timestamp.self),
+            let createdAt = json.valueIfPresent("createdAt", as: Timestamp.self),
+            let isErased = json.value("isErased", as: Bool.self),
+            let installs = json.value("installs", as: [Install].self),
+            let next = json.textIfPresent("next")
+        else { return nil }
+        self.init(
+            userId: UserID(userId), externalId: externalId.map { ExternalID($0) }, linkedAt: linkedAt,
+            createdAt: createdAt, isErased: isErased, installs: installs, next: next)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("userId", userId)
         json.memberIfPresent("externalId", externalId)
-        json.memberIfPresent("linkedAt", linkedAt?.rfc3339)
-        json.memberIfPresent("createdAt", createdAt?.rfc3339)
+        try json.memberIfPresent("linkedAt", linkedAt)
+        try json.memberIfPresent("createdAt", createdAt)
         json.member("isErased", isErased)
         try json.member("installs", installs)
         json.memberIfPresent("next", next)
@@ -1025,8 +1337,8 @@ public enum ImportCause: String, WireEnum {
     case importing = "import"
 }
 
-public struct ImportedUser: Codable, WireWritable, Sendable, Hashable {
-    public struct Install: Codable, WireWritable, Sendable, Hashable {
+public struct ImportedUser: Codable, WireReadable, WireWritable, Sendable, Hashable {
+    public struct Install: Codable, WireReadable, WireWritable, Sendable, Hashable {
         public var installId: InstallID
         public var device: Device
         /// Absent: whether it is the only one.
@@ -1096,7 +1408,7 @@ public struct ImportedUser: Codable, WireWritable, Sendable, Hashable {
         json.begin()
         json.member("userId", userId)
         json.memberIfPresent("externalId", externalId)
-        json.memberIfPresent("createdAt", createdAt?.rfc3339)
+        try json.memberIfPresent("createdAt", createdAt)
         try json.memberIfPresent("installs", installs)
         json.end()
     }

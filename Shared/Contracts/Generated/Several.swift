@@ -5,13 +5,21 @@
 public import WireJSON
 
 /// An event that was not sent.
-public struct ReplyEvent: Codable, WireWritable, Sendable, Hashable {
+public struct ReplyEvent: Codable, WireReadable, WireWritable, Sendable, Hashable {
     public var type: String
     public var data: JSONValue
 
     public init(type: String, data: JSONValue) {
         self.type = type
         self.data = data
+    }
+
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let type = json.text("type"),
+            let data = json.value("data", as: JSONValue.self)
+        else { return nil }
+        self.init(type: type, data: data)
     }
 
     public func write(to json: inout JSONOutput) throws {
@@ -27,7 +35,7 @@ public struct ReplyEvent: Codable, WireWritable, Sendable, Hashable {
 /// is answered by the certificate of that part.
 public struct ErasureCertificate: CommandResult {
     /// The ids that are kept, so that nothing brings them back.
-    public struct Subject: Codable, WireWritable, Sendable, Hashable {
+    public struct Subject: Codable, WireReadable, WireWritable, Sendable, Hashable {
         public var userIds: [UserID]
         /// The smallest first.
         public var mpids: [MPID]
@@ -35,6 +43,14 @@ public struct ErasureCertificate: CommandResult {
         public init(userIds: [UserID] = [], mpids: [MPID] = []) {
             self.userIds = userIds
             self.mpids = mpids
+        }
+
+        public init?(usual view: JSONView) {
+            guard var json = JSONObjectReader(view),
+                let userIds = json.value("userIds", as: [UserID].self),
+                let mpids = json.value("mpids", as: [MPID].self)
+            else { return nil }
+            self.init(userIds: userIds, mpids: mpids)
         }
 
         public func write(to json: inout JSONOutput) throws {
@@ -46,8 +62,8 @@ public struct ErasureCertificate: CommandResult {
     }
 
     /// How much of it is gone, by service. A service that is not there was not asked: another certificate has its part.
-    public struct Counts: Codable, WireWritable, Sendable, Hashable {
-        public struct Link: Codable, WireWritable, Sendable, Hashable {
+    public struct Counts: Codable, WireReadable, WireWritable, Sendable, Hashable {
+        public struct Link: Codable, WireReadable, WireWritable, Sendable, Hashable {
             public var persons: Int
             public var installs: Int
 
@@ -56,15 +72,23 @@ public struct ErasureCertificate: CommandResult {
                 self.installs = installs
             }
 
+            public init?(usual view: JSONView) {
+                guard var json = JSONObjectReader(view),
+                    let persons = json.value("persons", as: Int.self),
+                    let installs = json.value("installs", as: Int.self)
+                else { return nil }
+                self.init(persons: persons, installs: installs)
+            }
+
             public func write(to json: inout JSONOutput) throws {
                 json.begin()
-                json.member("persons", Int64(persons))
-                json.member("installs", Int64(installs))
+                try json.member("persons", persons)
+                try json.member("installs", installs)
                 json.end()
             }
         }
 
-        public struct User: Codable, WireWritable, Sendable, Hashable {
+        public struct User: Codable, WireReadable, WireWritable, Sendable, Hashable {
             public var installs: Int
             public var codes: Int
 
@@ -73,15 +97,23 @@ public struct ErasureCertificate: CommandResult {
                 self.codes = codes
             }
 
+            public init?(usual view: JSONView) {
+                guard var json = JSONObjectReader(view),
+                    let installs = json.value("installs", as: Int.self),
+                    let codes = json.value("codes", as: Int.self)
+                else { return nil }
+                self.init(installs: installs, codes: codes)
+            }
+
             public func write(to json: inout JSONOutput) throws {
                 json.begin()
-                json.member("installs", Int64(installs))
-                json.member("codes", Int64(codes))
+                try json.member("installs", installs)
+                try json.member("codes", codes)
                 json.end()
             }
         }
 
-        public struct Sync: Codable, WireWritable, Sendable, Hashable {
+        public struct Sync: Codable, WireReadable, WireWritable, Sendable, Hashable {
             public var profiles: Int
             public var identities: Int
             /// Those that have lost a user.
@@ -95,26 +127,43 @@ public struct ErasureCertificate: CommandResult {
                 self.aliases = aliases
             }
 
+            public init?(usual view: JSONView) {
+                guard var json = JSONObjectReader(view),
+                    let profiles = json.value("profiles", as: Int.self),
+                    let identities = json.value("identities", as: Int.self),
+                    let devices = json.value("devices", as: Int.self),
+                    let aliases = json.value("aliases", as: Int.self)
+                else { return nil }
+                self.init(profiles: profiles, identities: identities, devices: devices, aliases: aliases)
+            }
+
             public func write(to json: inout JSONOutput) throws {
                 json.begin()
-                json.member("profiles", Int64(profiles))
-                json.member("identities", Int64(identities))
-                json.member("devices", Int64(devices))
-                json.member("aliases", Int64(aliases))
+                try json.member("profiles", profiles)
+                try json.member("identities", identities)
+                try json.member("devices", devices)
+                try json.member("aliases", aliases)
                 json.end()
             }
         }
 
-        public struct Verification: Codable, WireWritable, Sendable, Hashable {
+        public struct Verification: Codable, WireReadable, WireWritable, Sendable, Hashable {
             public var sessions: Int
 
             public init(sessions: Int = 0) {
                 self.sessions = sessions
             }
 
+            public init?(usual view: JSONView) {
+                guard var json = JSONObjectReader(view),
+                    let sessions = json.value("sessions", as: Int.self)
+                else { return nil }
+                self.init(sessions: sessions)
+            }
+
             public func write(to json: inout JSONOutput) throws {
                 json.begin()
-                json.member("sessions", Int64(sessions))
+                try json.member("sessions", sessions)
                 json.end()
             }
         }
@@ -131,6 +180,16 @@ public struct ErasureCertificate: CommandResult {
             self.verification = verification
         }
 
+        public init?(usual view: JSONView) {
+            guard var json = JSONObjectReader(view),
+                let link = json.valueIfPresent("link", as: Link.self),
+                let user = json.valueIfPresent("user", as: User.self),
+                let sync = json.valueIfPresent("sync", as: Sync.self),
+                let verification = json.valueIfPresent("verification", as: Verification.self)
+            else { return nil }
+            self.init(link: link, user: user, sync: sync, verification: verification)
+        }
+
         public func write(to json: inout JSONOutput) throws {
             json.begin()
             try json.memberIfPresent("link", link)
@@ -142,7 +201,7 @@ public struct ErasureCertificate: CommandResult {
     }
 
     /// Where copies are that no erasure reaches.
-    public struct Remainder: Codable, WireWritable, Sendable, Hashable {
+    public struct Remainder: Codable, WireReadable, WireWritable, Sendable, Hashable {
         public enum Place: String, WireEnum {
             /// The record of what was asked and answered.
             case inbox
@@ -161,10 +220,18 @@ public struct ErasureCertificate: CommandResult {
             self.until = until
         }
 
+        public init?(usual view: JSONView) {
+            guard var json = JSONObjectReader(view),
+                let place = json.value("place", as: Place.self),
+                let until = json.valueIfPresent("until", as: Timestamp.self)
+            else { return nil }
+            self.init(place: place, until: until)
+        }
+
         public func write(to json: inout JSONOutput) throws {
             json.begin()
             try json.member("place", place)
-            json.memberIfPresent("until", until?.rfc3339)
+            try json.memberIfPresent("until", until)
             json.end()
         }
     }
@@ -193,14 +260,29 @@ public struct ErasureCertificate: CommandResult {
         self.remains = remains
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let requestId = json.text("requestId"),
+            let erasedAt = json.value("erasedAt", as: Timestamp.self),
+            let completedAt = json.valueIfPresent("completedAt", as: Timestamp.self),
+            let subject = json.value("subject", as: Subject.self),
+            let done = json.value("done", as: Counts.self),
+            let heldByOthers = json.value("heldByOthers", as: Int.self),
+            let remains = json.value("remains", as: [Remainder].self)
+        else { return nil }
+        self.init(
+            requestId: CommandID(requestId), erasedAt: erasedAt, completedAt: completedAt, subject: subject,
+            done: done, heldByOthers: heldByOthers, remains: remains)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("requestId", requestId)
-        json.member("erasedAt", erasedAt.rfc3339)
-        json.memberIfPresent("completedAt", completedAt?.rfc3339)
+        try json.member("erasedAt", erasedAt)
+        try json.memberIfPresent("completedAt", completedAt)
         try json.member("subject", subject)
         try json.member("done", done)
-        json.member("heldByOthers", Int64(heldByOthers))
+        try json.member("heldByOthers", heldByOthers)
         try json.member("remains", remains)
         json.end()
     }
@@ -223,6 +305,16 @@ public struct FactsResult: CommandResult {
         self.next = next
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let id = json.text("id"),
+            let state = json.value("state", as: [JSONValue].self),
+            let facts = json.value("facts", as: [Fact].self),
+            let next = json.textIfPresent("next")
+        else { return nil }
+        self.init(id: id, state: state, facts: facts, next: next)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("id", id)
@@ -235,7 +327,7 @@ public struct FactsResult: CommandResult {
 
 /// Of `link.import-users` and `sync.import-profiles`: one for each element, in their order.
 public struct ImportResult: CommandResult {
-    public struct Element: Codable, WireWritable, Sendable, Hashable {
+    public struct Element: Codable, WireReadable, WireWritable, Sendable, Hashable {
         public var index: Int
         public var outcome: ImportOutcome
         /// Of a conflict.
@@ -256,9 +348,20 @@ public struct ImportResult: CommandResult {
             self.message = message
         }
 
+        public init?(usual view: JSONView) {
+            guard var json = JSONObjectReader(view),
+                let index = json.value("index", as: Int.self),
+                let outcome = json.value("outcome", as: ImportOutcome.self),
+                let reason = json.valueIfPresent("reason", as: ImportConflict.self),
+                let type = json.valueIfPresent("type", as: IdentityType.self),
+                let message = json.textIfPresent("message")
+            else { return nil }
+            self.init(index: index, outcome: outcome, reason: reason, type: type, message: message)
+        }
+
         public func write(to json: inout JSONOutput) throws {
             json.begin()
-            json.member("index", Int64(index))
+            try json.member("index", index)
             try json.member("outcome", outcome)
             try json.memberIfPresent("reason", reason)
             try json.memberIfPresent("type", type)
@@ -273,6 +376,13 @@ public struct ImportResult: CommandResult {
         self.results = results
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let results = json.value("results", as: [Element].self)
+        else { return nil }
+        self.init(results: results)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         try json.member("results", results)
@@ -281,7 +391,7 @@ public struct ImportResult: CommandResult {
 }
 
 /// Asks a service what it holds about any id, and what was decided about it (contracts.md, "Facts").
-public struct FactsQuery: Codable, WireWritable, Sendable, Hashable {
+public struct FactsQuery: Codable, WireReadable, WireWritable, Sendable, Hashable {
     /// An install, a user, an external id, an MPID, an identity value, a device, or a command's id: 1 to 750
     /// characters.
     public var id: String
@@ -294,6 +404,15 @@ public struct FactsQuery: Codable, WireWritable, Sendable, Hashable {
         self.id = id
         self.source = source
         self.page = page
+    }
+
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let id = json.text("id"),
+            let source = json.textIfPresent("source"),
+            let page = json.textIfPresent("page")
+        else { return nil }
+        self.init(id: id, source: source.map { SourceID($0) }, page: page)
     }
 
     public func write(to json: inout JSONOutput) throws {
@@ -312,9 +431,9 @@ public struct FactsQuery: Codable, WireWritable, Sendable, Hashable {
 }
 
 /// One decision of a service.
-public struct Fact: Codable, WireWritable, Sendable, Hashable {
+public struct Fact: Codable, WireReadable, WireWritable, Sendable, Hashable {
     /// An event, or a command to another service, that came of the decision.
-    public struct Told: Codable, WireWritable, Sendable, Hashable {
+    public struct Told: Codable, WireReadable, WireWritable, Sendable, Hashable {
         public var type: String
         /// `null` where it is too long to be told here.
         public var data: JSONValue
@@ -322,6 +441,14 @@ public struct Fact: Codable, WireWritable, Sendable, Hashable {
         public init(type: String, data: JSONValue) {
             self.type = type
             self.data = data
+        }
+
+        public init?(usual view: JSONView) {
+            guard var json = JSONObjectReader(view),
+                let type = json.text("type"),
+                let data = json.value("data", as: JSONValue.self)
+            else { return nil }
+            self.init(type: type, data: data)
         }
 
         public func write(to json: inout JSONOutput) throws {
@@ -383,12 +510,39 @@ public struct Fact: Codable, WireWritable, Sendable, Hashable {
         self.commands = commands
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let service = json.text("service"),
+            let decidedAt = json.value("decidedAt", as: Timestamp.self),
+            let topic = json.text("topic"),
+            let partition = json.value("partition", as: Int32.self),
+            let offset = json.value("offset", as: Int64.self),
+            let type = json.text("type"),
+            let source = json.text("source"),
+            let commandId = json.text("commandId"),
+            let authId = json.textIfPresent("authId"),
+            let traceId = json.textIfPresent("traceId"),
+            let outcome = json.text("outcome"),
+            let reason = json.textIfPresent("reason"),
+            let message = json.textIfPresent("message"),
+            let result = json.valueIfPresent("result", as: JSONValue.self),
+            let hasSecret = json.valueIfPresent("hasSecret", as: Bool.self),
+            let events = json.value("events", as: [Told].self),
+            let commands = json.value("commands", as: [Told].self)
+        else { return nil }
+        self.init(
+            service: service, decidedAt: decidedAt, topic: topic, partition: partition, offset: offset, type: type,
+            source: SourceID(source), commandId: CommandID(commandId), authId: authId, traceId: traceId,
+            outcome: outcome, reason: reason, message: message, result: result, hasSecret: hasSecret, events: events,
+            commands: commands)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("service", service)
-        json.member("decidedAt", decidedAt.rfc3339)
+        try json.member("decidedAt", decidedAt)
         json.member("topic", topic)
-        json.member("partition", Int64(partition))
+        try json.member("partition", partition)
         json.member("offset", offset)
         json.member("type", type)
         json.member("source", source)
@@ -432,6 +586,16 @@ public struct DecisionsNoted: EventMessage {
         self.refusedInReplay = refusedInReplay
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let decisions = json.value("decisions", as: [String].self),
+            let repeated = json.valueIfPresent("repeated", as: [String].self),
+            let refused = json.valueIfPresent("refused", as: [String].self),
+            let refusedInReplay = json.valueIfPresent("refusedInReplay", as: [String].self)
+        else { return nil }
+        self.init(decisions: decisions, repeated: repeated, refused: refused, refusedInReplay: refusedInReplay)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         try json.member("decisions", decisions)
@@ -450,13 +614,21 @@ public struct ReplicaStatus: Message {
     public static let type = "identity.status.v1"
 
     /// Why a replica is not ready: a line of `/readyz`.
-    public struct Failure: Codable, WireWritable, Sendable, Hashable {
+    public struct Failure: Codable, WireReadable, WireWritable, Sendable, Hashable {
         public var name: String
         public var detail: String
 
         public init(name: String, detail: String) {
             self.name = name
             self.detail = detail
+        }
+
+        public init?(usual view: JSONView) {
+            guard var json = JSONObjectReader(view),
+                let name = json.text("name"),
+                let detail = json.text("detail")
+            else { return nil }
+            self.init(name: name, detail: detail)
         }
 
         public func write(to json: inout JSONOutput) throws {
@@ -468,7 +640,7 @@ public struct ReplicaStatus: Message {
     }
 
     /// The version of the apps file that is in force.
-    public struct Apps: Codable, WireWritable, Sendable, Hashable {
+    public struct Apps: Codable, WireReadable, WireWritable, Sendable, Hashable {
         public var digest: String
         /// Whether the file as it is now is in force.
         public var isValid: Bool
@@ -476,6 +648,14 @@ public struct ReplicaStatus: Message {
         public init(digest: String, isValid: Bool) {
             self.digest = digest
             self.isValid = isValid
+        }
+
+        public init?(usual view: JSONView) {
+            guard var json = JSONObjectReader(view),
+                let digest = json.text("digest"),
+                let isValid = json.value("isValid", as: Bool.self)
+            else { return nil }
+            self.init(digest: digest, isValid: isValid)
         }
 
         public func write(to json: inout JSONOutput) throws {
@@ -487,7 +667,7 @@ public struct ReplicaStatus: Message {
     }
 
     /// What was decided since the status before.
-    public struct Decided: Codable, WireWritable, Sendable, Hashable {
+    public struct Decided: Codable, WireReadable, WireWritable, Sendable, Hashable {
         public var seconds: Double
         /// How many decisions ended how.
         @SortedKeys public var outcomes: [String: Int]
@@ -505,6 +685,16 @@ public struct ReplicaStatus: Message {
             self.commitMilliseconds = commitMilliseconds
         }
 
+        public init?(usual view: JSONView) {
+            guard var json = JSONObjectReader(view),
+                let seconds = json.value("seconds", as: Double.self),
+                let outcomes = json.map("outcomes", of: Int.self),
+                let reasons = json.map("reasons", of: Int.self),
+                let commitMilliseconds = json.valueIfPresent("commitMilliseconds", as: Double.self)
+            else { return nil }
+            self.init(seconds: seconds, outcomes: outcomes, reasons: reasons, commitMilliseconds: commitMilliseconds)
+        }
+
         public func write(to json: inout JSONOutput) throws {
             json.begin()
             try json.member("seconds", seconds)
@@ -516,13 +706,21 @@ public struct ReplicaStatus: Message {
     }
 
     /// Of the service, whichever replica says it.
-    public struct DeadLetters: Codable, WireWritable, Sendable, Hashable {
+    public struct DeadLetters: Codable, WireReadable, WireWritable, Sendable, Hashable {
         public var open: Int64
         public var oldestSeconds: Double?
 
         public init(open: Int64, oldestSeconds: Double? = nil) {
             self.open = open
             self.oldestSeconds = oldestSeconds
+        }
+
+        public init?(usual view: JSONView) {
+            guard var json = JSONObjectReader(view),
+                let open = json.value("open", as: Int64.self),
+                let oldestSeconds = json.valueIfPresent("oldestSeconds", as: Double.self)
+            else { return nil }
+            self.init(open: open, oldestSeconds: oldestSeconds)
         }
 
         public func write(to json: inout JSONOutput) throws {
@@ -572,17 +770,39 @@ public struct ReplicaStatus: Message {
         self.deadLetters = deadLetters
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let service = json.text("service"),
+            let replica = json.text("replica"),
+            let version = json.text("version"),
+            let commit = json.text("commit"),
+            let startedAt = json.value("startedAt", as: Timestamp.self),
+            let isReady = json.value("isReady", as: Bool.self),
+            let failing = json.value("failing", as: [Failure].self),
+            let apps = json.value("apps", as: Apps.self),
+            let partitions = json.value("partitions", as: Int.self),
+            let waiting = json.valueIfPresent("waiting", as: Int64.self),
+            let oldestSeconds = json.valueIfPresent("oldestSeconds", as: Double.self),
+            let decided = json.valueIfPresent("decided", as: Decided.self),
+            let deadLetters = json.valueIfPresent("deadLetters", as: DeadLetters.self)
+        else { return nil }
+        self.init(
+            service: service, replica: replica, version: version, commit: commit, startedAt: startedAt,
+            isReady: isReady, failing: failing, apps: apps, partitions: partitions, waiting: waiting,
+            oldestSeconds: oldestSeconds, decided: decided, deadLetters: deadLetters)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("service", service)
         json.member("replica", replica)
         json.member("version", version)
         json.member("commit", commit)
-        json.member("startedAt", startedAt.rfc3339)
+        try json.member("startedAt", startedAt)
         json.member("isReady", isReady)
         try json.member("failing", failing)
         try json.member("apps", apps)
-        json.member("partitions", Int64(partitions))
+        try json.member("partitions", partitions)
         json.memberIfPresent("waiting", waiting)
         try json.memberIfPresent("oldestSeconds", oldestSeconds)
         try json.memberIfPresent("decided", decided)
@@ -643,7 +863,7 @@ public enum InactiveBecause: String, WireEnum {
 }
 
 /// The device an install lives on. Only `kind` takes part in decisions (phones are preferred to tablets, L22).
-public struct Device: Codable, WireWritable, Sendable, Hashable {
+public struct Device: Codable, WireReadable, WireWritable, Sendable, Hashable {
     public enum Kind: String, WireEnum {
         case phone, tablet, other
     }
@@ -658,6 +878,16 @@ public struct Device: Codable, WireWritable, Sendable, Hashable {
         self.platform = platform
         self.model = model
         self.osVersion = osVersion
+    }
+
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let kind = json.value("kind", as: Kind.self),
+            let platform = json.text("platform"),
+            let model = json.textIfPresent("model"),
+            let osVersion = json.textIfPresent("osVersion")
+        else { return nil }
+        self.init(kind: kind, platform: platform, model: model, osVersion: osVersion)
     }
 
     public func write(to json: inout JSONOutput) throws {

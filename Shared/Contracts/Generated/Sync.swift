@@ -5,7 +5,7 @@
 public import WireJSON
 
 /// What identify, login, logout and search say: the identities of the user to move *to* (S13, F43).
-public struct SyncRequest: Codable, WireWritable, Sendable, Hashable {
+public struct SyncRequest: Codable, WireReadable, WireWritable, Sendable, Hashable {
     public enum Environment: String, WireEnum {
         case production, development
     }
@@ -72,7 +72,7 @@ public struct SyncRequest: Codable, WireWritable, Sendable, Hashable {
         json.begin()
         json.member("deviceId", deviceId)
         try json.map("knownIdentities", knownIdentities)
-        json.memberIfPresent("previousMPID", previousMPID?.description)
+        try json.memberIfPresent("previousMPID", previousMPID)
         try json.memberIfPresent("environment", environment)
         json.memberIfPresent("requestId", requestId)
         json.memberIfPresent("requestTimestampMs", requestTimestampMs)
@@ -100,7 +100,7 @@ public struct ModifyIdentities: CommandMessage {
     public static let type = "identity.sync.modify.v1"
     public static let scope = Scope.identitySync
 
-    public struct Change: Codable, WireWritable, Sendable, Hashable {
+    public struct Change: Codable, WireReadable, WireWritable, Sendable, Hashable {
         /// Another word is refused with `VALIDATION_ERROR` (S4).
         public var identityType: String
         /// What the device thinks the value is; may be stale. Says which value is replaced where a type has several.
@@ -112,6 +112,15 @@ public struct ModifyIdentities: CommandMessage {
             self.identityType = identityType
             self.oldValue = oldValue
             self.newValue = newValue
+        }
+
+        public init?(usual view: JSONView) {
+            guard var json = JSONObjectReader(view),
+                let identityType = json.text("identityType"),
+                let oldValue = json.textIfPresent("oldValue"),
+                let newValue = json.textIfPresent("newValue")
+            else { return nil }
+            self.init(identityType: identityType, oldValue: oldValue, newValue: newValue)
         }
 
         public func write(to json: inout JSONOutput) throws {
@@ -139,9 +148,18 @@ public struct ModifyIdentities: CommandMessage {
         self.deviceId = deviceId
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let mpid = json.value("mpid", as: MPID.self),
+            let changes = json.value("changes", as: [Change].self),
+            let deviceId = json.textIfPresent("deviceId")
+        else { return nil }
+        self.init(mpid: mpid, changes: changes, deviceId: deviceId.map { DeviceID($0) })
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
-        json.member("mpid", mpid.description)
+        try json.member("mpid", mpid)
         try json.member("changes", changes)
         json.memberIfPresent("deviceId", deviceId)
         json.end()
@@ -189,10 +207,24 @@ public struct AliasUsers: CommandMessage {
         self.deviceApplicationStamp = deviceApplicationStamp
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let sourceMPID = json.value("sourceMPID", as: MPID.self),
+            let destinationMPID = json.value("destinationMPID", as: MPID.self),
+            let startUnixtimeMs = json.valueIfPresent("startUnixtimeMs", as: Int64.self),
+            let endUnixtimeMs = json.valueIfPresent("endUnixtimeMs", as: Int64.self),
+            let scope = json.valueIfPresent("scope", as: Reach.self),
+            let deviceApplicationStamp = json.textIfPresent("deviceApplicationStamp")
+        else { return nil }
+        self.init(
+            sourceMPID: sourceMPID, destinationMPID: destinationMPID, startUnixtimeMs: startUnixtimeMs,
+            endUnixtimeMs: endUnixtimeMs, scope: scope, deviceApplicationStamp: deviceApplicationStamp)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
-        json.member("sourceMPID", sourceMPID.description)
-        json.member("destinationMPID", destinationMPID.description)
+        try json.member("sourceMPID", sourceMPID)
+        try json.member("destinationMPID", destinationMPID)
         json.memberIfPresent("startUnixtimeMs", startUnixtimeMs)
         json.memberIfPresent("endUnixtimeMs", endUnixtimeMs)
         try json.memberIfPresent("scope", scope)
@@ -220,10 +252,18 @@ public struct ApplyAlias: CommandMessage {
         self.destinationMPID = destinationMPID
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let aliasId = json.text("aliasId"),
+            let destinationMPID = json.value("destinationMPID", as: MPID.self)
+        else { return nil }
+        self.init(aliasId: AliasID(aliasId), destinationMPID: destinationMPID)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("aliasId", aliasId)
-        json.member("destinationMPID", destinationMPID.description)
+        try json.member("destinationMPID", destinationMPID)
         json.end()
     }
 
@@ -256,11 +296,22 @@ public struct DetachIdentities: RepairCommand {
         self.reason = reason
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let mpid = json.value("mpid", as: MPID.self),
+            let identities = json.value("identities", as: [GetProfile.Named].self),
+            let toMPID = json.valueIfPresent("toMPID", as: MPID.self),
+            let author = json.text("author"),
+            let reason = json.text("reason")
+        else { return nil }
+        self.init(mpid: mpid, identities: identities, toMPID: toMPID, author: author, reason: reason)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
-        json.member("mpid", mpid.description)
+        try json.member("mpid", mpid)
         try json.member("identities", identities)
-        json.memberIfPresent("toMPID", toMPID?.description)
+        try json.memberIfPresent("toMPID", toMPID)
         json.member("author", author)
         json.member("reason", reason)
         json.end()
@@ -291,10 +342,21 @@ public struct AllowMerge: RepairCommand {
         self.reason = reason
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let mpid = json.value("mpid", as: MPID.self),
+            let otherMPID = json.valueIfPresent("otherMPID", as: MPID.self),
+            let identity = json.valueIfPresent("identity", as: GetProfile.Named.self),
+            let author = json.text("author"),
+            let reason = json.text("reason")
+        else { return nil }
+        self.init(mpid: mpid, otherMPID: otherMPID, identity: identity, author: author, reason: reason)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
-        json.member("mpid", mpid.description)
-        json.memberIfPresent("otherMPID", otherMPID?.description)
+        try json.member("mpid", mpid)
+        try json.memberIfPresent("otherMPID", otherMPID)
         try json.memberIfPresent("identity", identity)
         json.member("author", author)
         json.member("reason", reason)
@@ -337,9 +399,20 @@ public struct RestrictProfile: RepairCommand {
         self.reason = reason
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let mpid = json.valueIfPresent("mpid", as: MPID.self),
+            let identity = json.valueIfPresent("identity", as: GetProfile.Named.self),
+            let isRestricted = json.value("isRestricted", as: Bool.self),
+            let author = json.text("author"),
+            let reason = json.text("reason")
+        else { return nil }
+        self.init(mpid: mpid, identity: identity, isRestricted: isRestricted, author: author, reason: reason)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
-        json.memberIfPresent("mpid", mpid?.description)
+        try json.memberIfPresent("mpid", mpid)
         try json.memberIfPresent("identity", identity)
         json.member("isRestricted", isRestricted)
         json.member("author", author)
@@ -379,6 +452,15 @@ public struct ImportProfiles: ImportCommand {
         self.events = events
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let profiles = json.value("profiles", as: [ListElement<ImportedProfile>].self),
+            let upsert = json.valueIfPresent("upsert", as: Bool.self),
+            let events = json.valueIfPresent("events", as: Bool.self)
+        else { return nil }
+        self.init(profiles: profiles, upsert: upsert, events: events)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         try json.member("profiles", profiles)
@@ -397,6 +479,13 @@ public struct GetDeviceUsers: PersonQuery {
 
     public init(deviceId: DeviceID) {
         self.deviceId = deviceId
+    }
+
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let deviceId = json.text("deviceId")
+        else { return nil }
+        self.init(deviceId: DeviceID(deviceId))
     }
 
     public func write(to json: inout JSONOutput) throws {
@@ -470,7 +559,7 @@ public struct EraseProfile: CommandMessage {
 
     public func write(to json: inout JSONOutput) throws {
         json.begin()
-        json.memberIfPresent("mpid", mpid?.description)
+        try json.memberIfPresent("mpid", mpid)
         if !identities.isEmpty { try json.map("identities", identities) }
         json.memberIfPresent("everyHolder", everyHolder)
         try json.memberIfPresent("persons", persons)
@@ -520,12 +609,24 @@ public struct ForgetProfiles: CommandMessage {
         self.erasedAt = erasedAt
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let userId = json.textIfPresent("userId"),
+            let externalId = json.textIfPresent("externalId"),
+            let former = json.valueIfPresent("former", as: [FormerExternalID].self),
+            let erasedAt = json.valueIfPresent("erasedAt", as: Timestamp.self)
+        else { return nil }
+        self.init(
+            userId: userId.map { UserID($0) }, externalId: externalId.map { ExternalID($0) }, former: former,
+            erasedAt: erasedAt)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.memberIfPresent("userId", userId)
         json.memberIfPresent("externalId", externalId)
         try json.memberIfPresent("former", former)
-        json.memberIfPresent("erasedAt", erasedAt?.rfc3339)
+        try json.memberIfPresent("erasedAt", erasedAt)
         json.end()
     }
 
@@ -566,10 +667,20 @@ public struct KeepErased: CommandMessage {
         self.userIds = userIds
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let mpid = json.value("mpid", as: MPID.self),
+            let erasedAt = json.value("erasedAt", as: Timestamp.self),
+            let whom = json.textIfPresent("whom"),
+            let userIds = json.valueIfPresent("userIds", as: [UserID].self)
+        else { return nil }
+        self.init(mpid: mpid, erasedAt: erasedAt, whom: whom, userIds: userIds)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
-        json.member("mpid", mpid.description)
-        json.member("erasedAt", erasedAt.rfc3339)
+        try json.member("mpid", mpid)
+        try json.member("erasedAt", erasedAt)
         json.memberIfPresent("whom", whom)
         try json.memberIfPresent("userIds", userIds)
         json.end()
@@ -595,9 +706,16 @@ public struct GetProfileErasure: PersonQuery {
         self.mpid = mpid
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let mpid = json.value("mpid", as: MPID.self)
+        else { return nil }
+        self.init(mpid: mpid)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
-        json.member("mpid", mpid.description)
+        try json.member("mpid", mpid)
         json.end()
     }
 
@@ -614,7 +732,7 @@ public struct GetProfile: PersonQuery {
     public static let type = "identity.sync.get-profile.v1"
     public static let scope = Scope.support
 
-    public struct Named: Codable, WireWritable, Sendable, Hashable {
+    public struct Named: Codable, WireReadable, WireWritable, Sendable, Hashable {
         /// Another word is refused with `VALIDATION_ERROR` (S4).
         public var type: String
         public var value: String
@@ -622,6 +740,14 @@ public struct GetProfile: PersonQuery {
         public init(type: String, value: String) {
             self.type = type
             self.value = value
+        }
+
+        public init?(usual view: JSONView) {
+            guard var json = JSONObjectReader(view),
+                let type = json.text("type"),
+                let value = json.text("value")
+            else { return nil }
+            self.init(type: type, value: value)
         }
 
         public func write(to json: inout JSONOutput) throws {
@@ -648,9 +774,18 @@ public struct GetProfile: PersonQuery {
         self.after = after
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let mpid = json.valueIfPresent("mpid", as: MPID.self),
+            let identity = json.valueIfPresent("identity", as: Named.self),
+            let after = json.textIfPresent("after")
+        else { return nil }
+        self.init(mpid: mpid, identity: identity, after: after)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
-        json.memberIfPresent("mpid", mpid?.description)
+        try json.memberIfPresent("mpid", mpid)
         try json.memberIfPresent("identity", identity)
         json.memberIfPresent("after", after)
         json.end()
@@ -732,11 +867,11 @@ public struct FileRequest: CommandMessage {
         json.begin()
         json.member("requestId", requestId)
         try json.member("kind", kind)
-        json.memberIfPresent("mpid", mpid?.description)
+        try json.memberIfPresent("mpid", mpid)
         if !identities.isEmpty { try json.map("identities", identities) }
         json.memberIfPresent("everyHolder", everyHolder)
         json.memberIfPresent("regulation", regulation)
-        json.memberIfPresent("submittedAt", submittedAt?.rfc3339)
+        try json.memberIfPresent("submittedAt", submittedAt)
         json.memberIfPresent("groupId", groupId)
         json.end()
     }
@@ -754,6 +889,13 @@ public struct GetRequest: RequestCommand {
 
     public init(requestId: SubjectRequestID) {
         self.requestId = requestId
+    }
+
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let requestId = json.text("requestId")
+        else { return nil }
+        self.init(requestId: SubjectRequestID(requestId))
     }
 
     public func write(to json: inout JSONOutput) throws {
@@ -781,6 +923,13 @@ public struct GetRequests: CommandMessage {
         self.groupId = groupId
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let groupId = json.text("groupId")
+        else { return nil }
+        self.init(groupId: groupId)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("groupId", groupId)
@@ -806,6 +955,13 @@ public struct CancelRequest: RequestCommand {
         self.requestId = requestId
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let requestId = json.text("requestId")
+        else { return nil }
+        self.init(requestId: SubjectRequestID(requestId))
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("requestId", requestId)
@@ -828,6 +984,13 @@ public struct GetRequestResults: PersonQuery, RequestCommand {
 
     public init(requestId: SubjectRequestID) {
         self.requestId = requestId
+    }
+
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let requestId = json.text("requestId")
+        else { return nil }
+        self.init(requestId: SubjectRequestID(requestId))
     }
 
     public func write(to json: inout JSONOutput) throws {
@@ -859,10 +1022,18 @@ public struct ProcessRequest: RequestCommand {
         self.startsAt = startsAt
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let requestId = json.text("requestId"),
+            let startsAt = json.valueIfPresent("startsAt", as: Timestamp.self)
+        else { return nil }
+        self.init(requestId: SubjectRequestID(requestId), startsAt: startsAt)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("requestId", requestId)
-        json.memberIfPresent("startsAt", startsAt?.rfc3339)
+        try json.memberIfPresent("startsAt", startsAt)
         json.end()
     }
 
@@ -887,10 +1058,18 @@ public struct ExpireProfile: CommandMessage {
         self.lastSeen = lastSeen
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let mpid = json.value("mpid", as: MPID.self),
+            let lastSeen = json.value("lastSeen", as: Timestamp.self)
+        else { return nil }
+        self.init(mpid: mpid, lastSeen: lastSeen)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
-        json.member("mpid", mpid.description)
-        json.member("lastSeen", lastSeen.rfc3339)
+        try json.member("mpid", mpid)
+        try json.member("lastSeen", lastSeen)
         json.end()
     }
 
@@ -913,10 +1092,18 @@ public struct ExpireDevice: CommandMessage {
         self.lastSeen = lastSeen
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let deviceId = json.text("deviceId"),
+            let lastSeen = json.value("lastSeen", as: Timestamp.self)
+        else { return nil }
+        self.init(deviceId: DeviceID(deviceId), lastSeen: lastSeen)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("deviceId", deviceId)
-        json.member("lastSeen", lastSeen.rfc3339)
+        try json.member("lastSeen", lastSeen)
         json.end()
     }
 
@@ -945,10 +1132,21 @@ public struct ProfileDetached: EventMessage {
         self.reason = reason
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let fromMPID = json.value("fromMPID", as: MPID.self),
+            let toMPID = json.value("toMPID", as: MPID.self),
+            let identities = json.value("identities", as: [Identity].self),
+            let author = json.text("author"),
+            let reason = json.text("reason")
+        else { return nil }
+        self.init(fromMPID: fromMPID, toMPID: toMPID, identities: identities, author: author, reason: reason)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
-        json.member("fromMPID", fromMPID.description)
-        json.member("toMPID", toMPID.description)
+        try json.member("fromMPID", fromMPID)
+        try json.member("toMPID", toMPID)
         try json.member("identities", identities)
         json.member("author", author)
         json.member("reason", reason)
@@ -974,9 +1172,19 @@ public struct MergeBarred: EventMessage {
         self.types = types
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let mpid = json.value("mpid", as: MPID.self),
+            let deviceId = json.text("deviceId"),
+            let cause = json.value("cause", as: SyncCause.self),
+            let types = json.value("types", as: [IdentityType].self)
+        else { return nil }
+        self.init(mpid: mpid, deviceId: DeviceID(deviceId), cause: cause, types: types)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
-        json.member("mpid", mpid.description)
+        try json.member("mpid", mpid)
         json.member("deviceId", deviceId)
         try json.member("cause", cause)
         try json.member("types", types)
@@ -1005,11 +1213,22 @@ public struct MergeAllowed: EventMessage {
         self.reason = reason
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let mpid = json.value("mpid", as: MPID.self),
+            let allowed = json.value("allowed", as: [MergeBarrier].self),
+            let allowedCount = json.value("allowedCount", as: Int.self),
+            let author = json.text("author"),
+            let reason = json.text("reason")
+        else { return nil }
+        self.init(mpid: mpid, allowed: allowed, allowedCount: allowedCount, author: author, reason: reason)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
-        json.member("mpid", mpid.description)
+        try json.member("mpid", mpid)
         try json.member("allowed", allowed)
-        json.member("allowedCount", Int64(allowedCount))
+        try json.member("allowedCount", allowedCount)
         json.member("author", author)
         json.member("reason", reason)
         json.end()
@@ -1034,9 +1253,19 @@ public struct RestrictionChanged: EventMessage {
         self.reason = reason
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let mpid = json.value("mpid", as: MPID.self),
+            let isRestricted = json.value("isRestricted", as: Bool.self),
+            let author = json.text("author"),
+            let reason = json.text("reason")
+        else { return nil }
+        self.init(mpid: mpid, isRestricted: isRestricted, author: author, reason: reason)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
-        json.member("mpid", mpid.description)
+        try json.member("mpid", mpid)
         json.member("isRestricted", isRestricted)
         json.member("author", author)
         json.member("reason", reason)
@@ -1065,12 +1294,22 @@ public struct UserRestrictionChanged: EventMessage {
         self.changedAt = changedAt
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let userId = json.text("userId"),
+            let mpid = json.value("mpid", as: MPID.self),
+            let isRestricted = json.value("isRestricted", as: Bool.self),
+            let changedAt = json.value("changedAt", as: Timestamp.self)
+        else { return nil }
+        self.init(userId: UserID(userId), mpid: mpid, isRestricted: isRestricted, changedAt: changedAt)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("userId", userId)
-        json.member("mpid", mpid.description)
+        try json.member("mpid", mpid)
         json.member("isRestricted", isRestricted)
-        json.member("changedAt", changedAt.rfc3339)
+        try json.member("changedAt", changedAt)
         json.end()
     }
 
@@ -1089,10 +1328,18 @@ public struct ProfileExpired: EventMessage {
         self.lastSeen = lastSeen
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let mpid = json.value("mpid", as: MPID.self),
+            let lastSeen = json.value("lastSeen", as: Timestamp.self)
+        else { return nil }
+        self.init(mpid: mpid, lastSeen: lastSeen)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
-        json.member("mpid", mpid.description)
-        json.member("lastSeen", lastSeen.rfc3339)
+        try json.member("mpid", mpid)
+        try json.member("lastSeen", lastSeen)
         json.end()
     }
 
@@ -1111,10 +1358,18 @@ public struct DeviceExpired: EventMessage {
         self.lastSeen = lastSeen
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let deviceId = json.text("deviceId"),
+            let lastSeen = json.value("lastSeen", as: Timestamp.self)
+        else { return nil }
+        self.init(deviceId: DeviceID(deviceId), lastSeen: lastSeen)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("deviceId", deviceId)
-        json.member("lastSeen", lastSeen.rfc3339)
+        try json.member("lastSeen", lastSeen)
         json.end()
     }
 
@@ -1137,6 +1392,16 @@ public struct RequestChanged: EventMessage {
         self.kind = kind
         self.status = status
         self.reason = reason
+    }
+
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let requestId = json.text("requestId"),
+            let kind = json.value("kind", as: SubjectRequest.Kind.self),
+            let status = json.value("status", as: SubjectRequest.Status.self),
+            let reason = json.valueIfPresent("reason", as: ReasonCode.self)
+        else { return nil }
+        self.init(requestId: SubjectRequestID(requestId), kind: kind, status: status, reason: reason)
     }
 
     public func write(to json: inout JSONOutput) throws {
@@ -1169,9 +1434,20 @@ public struct ProfileCreated: EventMessage {
         self.identities = identities
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let mpid = json.value("mpid", as: MPID.self),
+            let cause = json.value("cause", as: SyncCause.self),
+            let rule = json.value("rule", as: SyncRule.self),
+            let isLoggedIn = json.value("isLoggedIn", as: Bool.self),
+            let identities = json.value("identities", as: [Identity].self)
+        else { return nil }
+        self.init(mpid: mpid, cause: cause, rule: rule, isLoggedIn: isLoggedIn, identities: identities)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
-        json.member("mpid", mpid.description)
+        try json.member("mpid", mpid)
         try json.member("cause", cause)
         try json.member("rule", rule)
         json.member("isLoggedIn", isLoggedIn)
@@ -1210,11 +1486,27 @@ public struct CurrentUserChanged: EventMessage {
         self.move = move
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let deviceId = json.text("deviceId"),
+            let previousMPID = json.valueIfPresent("previousMPID", as: MPID.self),
+            let mpid = json.value("mpid", as: MPID.self),
+            let cause = json.value("cause", as: SyncCause.self),
+            let rule = json.value("rule", as: SyncRule.self),
+            let isLoggedIn = json.value("isLoggedIn", as: Bool.self),
+            let isEphemeral = json.value("isEphemeral", as: Bool.self),
+            let move = json.value("move", as: Int64.self)
+        else { return nil }
+        self.init(
+            deviceId: DeviceID(deviceId), previousMPID: previousMPID, mpid: mpid, cause: cause, rule: rule,
+            isLoggedIn: isLoggedIn, isEphemeral: isEphemeral, move: move)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("deviceId", deviceId)
-        json.memberIfPresent("previousMPID", previousMPID?.description)
-        json.member("mpid", mpid.description)
+        try json.memberIfPresent("previousMPID", previousMPID)
+        try json.member("mpid", mpid)
         try json.member("cause", cause)
         try json.member("rule", rule)
         json.member("isLoggedIn", isLoggedIn)
@@ -1265,9 +1557,21 @@ public struct IdentitiesChanged: EventMessage {
         self.isLoggedIn = isLoggedIn
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let mpid = json.value("mpid", as: MPID.self),
+            let cause = json.value("cause", as: SyncCause.self),
+            let reason = json.value("reason", as: Reason.self),
+            let added = json.value("added", as: [Identity].self),
+            let removed = json.value("removed", as: [Identity].self),
+            let isLoggedIn = json.value("isLoggedIn", as: Bool.self)
+        else { return nil }
+        self.init(mpid: mpid, cause: cause, reason: reason, added: added, removed: removed, isLoggedIn: isLoggedIn)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
-        json.member("mpid", mpid.description)
+        try json.member("mpid", mpid)
         try json.member("cause", cause)
         try json.member("reason", reason)
         try json.member("added", added)
@@ -1294,11 +1598,20 @@ public struct ProfileOrphaned: EventMessage {
         self.takenBy = takenBy
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let mpid = json.value("mpid", as: MPID.self),
+            let cause = json.value("cause", as: SyncCause.self),
+            let takenBy = json.valueIfPresent("takenBy", as: MPID.self)
+        else { return nil }
+        self.init(mpid: mpid, cause: cause, takenBy: takenBy)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
-        json.member("mpid", mpid.description)
+        try json.member("mpid", mpid)
         try json.member("cause", cause)
-        json.memberIfPresent("takenBy", takenBy?.description)
+        try json.memberIfPresent("takenBy", takenBy)
         json.end()
     }
 
@@ -1327,9 +1640,22 @@ public struct LinkedUserChanged: EventMessage {
         self.identities = identities
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let mpid = json.value("mpid", as: MPID.self),
+            let cause = json.value("cause", as: SyncCause.self),
+            let previousUserId = json.textIfPresent("previousUserId"),
+            let userId = json.textIfPresent("userId"),
+            let identities = json.value("identities", as: [Identity].self)
+        else { return nil }
+        self.init(
+            mpid: mpid, cause: cause, previousUserId: previousUserId.map { UserID($0) },
+            userId: userId.map { UserID($0) }, identities: identities)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
-        json.member("mpid", mpid.description)
+        try json.member("mpid", mpid)
         try json.member("cause", cause)
         json.memberIfPresent("previousUserId", previousUserId)
         json.memberIfPresent("userId", userId)
@@ -1358,10 +1684,20 @@ public struct ProfileJoined: EventMessage {
         self.identities = identities
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let sourceMPID = json.value("sourceMPID", as: MPID.self),
+            let destinationMPID = json.value("destinationMPID", as: MPID.self),
+            let cause = json.value("cause", as: SyncCause.self),
+            let identities = json.value("identities", as: [Identity].self)
+        else { return nil }
+        self.init(sourceMPID: sourceMPID, destinationMPID: destinationMPID, cause: cause, identities: identities)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
-        json.member("sourceMPID", sourceMPID.description)
-        json.member("destinationMPID", destinationMPID.description)
+        try json.member("sourceMPID", sourceMPID)
+        try json.member("destinationMPID", destinationMPID)
         try json.member("cause", cause)
         try json.member("identities", identities)
         json.end()
@@ -1398,16 +1734,33 @@ public struct Aliased: EventMessage {
         self.firstSeen = firstSeen
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let aliasId = json.text("aliasId"),
+            let sourceMPID = json.value("sourceMPID", as: MPID.self),
+            let destinationMPID = json.value("destinationMPID", as: MPID.self),
+            let startUnixtimeMs = json.value("startUnixtimeMs", as: Int64.self),
+            let endUnixtimeMs = json.value("endUnixtimeMs", as: Int64.self),
+            let scope = json.value("scope", as: AliasUsers.Reach.self),
+            let deviceApplicationStamp = json.textIfPresent("deviceApplicationStamp"),
+            let firstSeen = json.value("firstSeen", as: Timestamp.self)
+        else { return nil }
+        self.init(
+            aliasId: AliasID(aliasId), sourceMPID: sourceMPID, destinationMPID: destinationMPID,
+            startUnixtimeMs: startUnixtimeMs, endUnixtimeMs: endUnixtimeMs, scope: scope,
+            deviceApplicationStamp: deviceApplicationStamp, firstSeen: firstSeen)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("aliasId", aliasId)
-        json.member("sourceMPID", sourceMPID.description)
-        json.member("destinationMPID", destinationMPID.description)
+        try json.member("sourceMPID", sourceMPID)
+        try json.member("destinationMPID", destinationMPID)
         json.member("startUnixtimeMs", startUnixtimeMs)
         json.member("endUnixtimeMs", endUnixtimeMs)
         try json.member("scope", scope)
         json.memberIfPresent("deviceApplicationStamp", deviceApplicationStamp)
-        json.member("firstSeen", firstSeen.rfc3339)
+        try json.member("firstSeen", firstSeen)
         json.end()
     }
 
@@ -1444,11 +1797,21 @@ public struct AliasDropped: EventMessage {
         self.rule = rule
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let aliasId = json.text("aliasId"),
+            let sourceMPID = json.value("sourceMPID", as: MPID.self),
+            let destinationMPID = json.value("destinationMPID", as: MPID.self),
+            let rule = json.value("rule", as: Rule.self)
+        else { return nil }
+        self.init(aliasId: AliasID(aliasId), sourceMPID: sourceMPID, destinationMPID: destinationMPID, rule: rule)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("aliasId", aliasId)
-        json.member("sourceMPID", sourceMPID.description)
-        json.member("destinationMPID", destinationMPID.description)
+        try json.member("sourceMPID", sourceMPID)
+        try json.member("destinationMPID", destinationMPID)
         try json.member("rule", rule)
         json.end()
     }
@@ -1468,9 +1831,17 @@ public struct ProfileErased: EventMessage {
         self.cause = cause
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let mpid = json.value("mpid", as: MPID.self),
+            let cause = json.value("cause", as: SyncCause.self)
+        else { return nil }
+        self.init(mpid: mpid, cause: cause)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
-        json.member("mpid", mpid.description)
+        try json.member("mpid", mpid)
         try json.member("cause", cause)
         json.end()
     }
@@ -1496,10 +1867,20 @@ public struct CurrentUserErased: EventMessage {
         self.move = move
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let deviceId = json.text("deviceId"),
+            let mpid = json.value("mpid", as: MPID.self),
+            let cause = json.value("cause", as: SyncCause.self),
+            let move = json.value("move", as: Int64.self)
+        else { return nil }
+        self.init(deviceId: DeviceID(deviceId), mpid: mpid, cause: cause, move: move)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("deviceId", deviceId)
-        json.member("mpid", mpid.description)
+        try json.member("mpid", mpid)
         try json.member("cause", cause)
         json.member("move", move)
         json.end()
@@ -1527,12 +1908,22 @@ public struct ValueTooCommon: EventMessage {
         self.limit = limit
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let type = json.value("type", as: IdentityType.self),
+            let digest = json.text("digest"),
+            let holders = json.value("holders", as: Int.self),
+            let limit = json.value("limit", as: Int.self)
+        else { return nil }
+        self.init(type: type, digest: digest, holders: holders, limit: limit)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         try json.member("type", type)
         json.member("digest", digest)
-        json.member("holders", Int64(holders))
-        json.member("limit", Int64(limit))
+        try json.member("holders", holders)
+        try json.member("limit", limit)
         json.end()
     }
 
@@ -1541,7 +1932,7 @@ public struct ValueTooCommon: EventMessage {
 
 /// What was detached, and what the devices of the profile have to do with it.
 public struct DetachResult: CommandResult {
-    public struct Device: Codable, WireWritable, Sendable, Hashable {
+    public struct Device: Codable, WireReadable, WireWritable, Sendable, Hashable {
         public var deviceId: DeviceID
         /// Its current user from now on.
         public var mpid: MPID
@@ -1556,10 +1947,20 @@ public struct DetachResult: CommandResult {
             self.nextLogin = nextLogin
         }
 
+        public init?(usual view: JSONView) {
+            guard var json = JSONObjectReader(view),
+                let deviceId = json.text("deviceId"),
+                let mpid = json.value("mpid", as: MPID.self),
+                let endsSession = json.value("endsSession", as: Bool.self),
+                let nextLogin = json.value("nextLogin", as: DetachResult.NextLogin.self)
+            else { return nil }
+            self.init(deviceId: DeviceID(deviceId), mpid: mpid, endsSession: endsSession, nextLogin: nextLogin)
+        }
+
         public func write(to json: inout JSONOutput) throws {
             json.begin()
             json.member("deviceId", deviceId)
-            json.member("mpid", mpid.description)
+            try json.member("mpid", mpid)
             json.member("endsSession", endsSession)
             try json.member("nextLogin", nextLogin)
             json.end()
@@ -1568,7 +1969,7 @@ public struct DetachResult: CommandResult {
 
     /// What a login finds that names the device's identities, and of each type the oldest login identity that the
     /// profile had.
-    public struct NextLogin: Codable, WireWritable, Sendable, Hashable {
+    public struct NextLogin: Codable, WireReadable, WireWritable, Sendable, Hashable {
         /// `nil`: it would make a profile.
         public var mpid: MPID?
         /// What the profile may not have and is left out.
@@ -1579,9 +1980,17 @@ public struct DetachResult: CommandResult {
             self.barred = barred
         }
 
+        public init?(usual view: JSONView) {
+            guard var json = JSONObjectReader(view),
+                let mpid = json.valueIfPresent("mpid", as: MPID.self),
+                let barred = json.value("barred", as: [IdentityType].self)
+            else { return nil }
+            self.init(mpid: mpid, barred: barred)
+        }
+
         public func write(to json: inout JSONOutput) throws {
             json.begin()
-            json.memberIfPresent("mpid", mpid?.description)
+            try json.memberIfPresent("mpid", mpid)
             try json.member("barred", barred)
             json.end()
         }
@@ -1603,13 +2012,24 @@ public struct DetachResult: CommandResult {
         self.deviceCount = deviceCount
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let mpid = json.value("mpid", as: MPID.self),
+            let newMPID = json.value("newMPID", as: MPID.self),
+            let moved = json.value("moved", as: [Identity].self),
+            let devices = json.value("devices", as: [Device].self),
+            let deviceCount = json.value("deviceCount", as: Int.self)
+        else { return nil }
+        self.init(mpid: mpid, newMPID: newMPID, moved: moved, devices: devices, deviceCount: deviceCount)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
-        json.member("mpid", mpid.description)
-        json.member("newMPID", newMPID.description)
+        try json.member("mpid", mpid)
+        try json.member("newMPID", newMPID)
         try json.member("moved", moved)
         try json.member("devices", devices)
-        json.member("deviceCount", Int64(deviceCount))
+        try json.member("deviceCount", deviceCount)
         json.end()
     }
 }
@@ -1627,11 +2047,20 @@ public struct AllowResult: CommandResult {
         self.allowedCount = allowedCount
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let mpid = json.value("mpid", as: MPID.self),
+            let allowed = json.value("allowed", as: [MergeBarrier].self),
+            let allowedCount = json.value("allowedCount", as: Int.self)
+        else { return nil }
+        self.init(mpid: mpid, allowed: allowed, allowedCount: allowedCount)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
-        json.member("mpid", mpid.description)
+        try json.member("mpid", mpid)
         try json.member("allowed", allowed)
-        json.member("allowedCount", Int64(allowedCount))
+        try json.member("allowedCount", allowedCount)
         json.end()
     }
 }
@@ -1648,17 +2077,25 @@ public struct IdentityHolders: CommandResult {
         self.heldByOthers = heldByOthers
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let count = json.value("count", as: Int.self),
+            let heldByOthers = json.value("heldByOthers", as: Int.self)
+        else { return nil }
+        self.init(count: count, heldByOthers: heldByOthers)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
-        json.member("count", Int64(count))
-        json.member("heldByOthers", Int64(heldByOthers))
+        try json.member("count", count)
+        try json.member("heldByOthers", heldByOthers)
         json.end()
     }
 }
 
 /// A profile of the sync service.
 public struct ProfileResult: CommandResult {
-    public struct Device: Codable, WireWritable, Sendable, Hashable {
+    public struct Device: Codable, WireReadable, WireWritable, Sendable, Hashable {
         public var deviceId: DeviceID
         /// Whether the profile is the device's user now, or only the anonymous one that a logout returns to.
         public var isCurrent: Bool
@@ -1672,12 +2109,22 @@ public struct ProfileResult: CommandResult {
             self.lastSeen = lastSeen
         }
 
+        public init?(usual view: JSONView) {
+            guard var json = JSONObjectReader(view),
+                let deviceId = json.text("deviceId"),
+                let isCurrent = json.value("isCurrent", as: Bool.self),
+                let firstSeen = json.value("firstSeen", as: Timestamp.self),
+                let lastSeen = json.value("lastSeen", as: Timestamp.self)
+            else { return nil }
+            self.init(deviceId: DeviceID(deviceId), isCurrent: isCurrent, firstSeen: firstSeen, lastSeen: lastSeen)
+        }
+
         public func write(to json: inout JSONOutput) throws {
             json.begin()
             json.member("deviceId", deviceId)
             json.member("isCurrent", isCurrent)
-            json.member("firstSeen", firstSeen.rfc3339)
-            json.member("lastSeen", lastSeen.rfc3339)
+            try json.member("firstSeen", firstSeen)
+            try json.member("lastSeen", lastSeen)
             json.end()
         }
     }
@@ -1742,24 +2189,54 @@ public struct ProfileResult: CommandResult {
         self.isErased = isErased
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let mpid = json.value("mpid", as: MPID.self),
+            let identities = json.map("identities", of: [String].self),
+            let identityCount = json.value("identityCount", as: Int.self),
+            let isLoggedIn = json.value("isLoggedIn", as: Bool.self),
+            let firstSeen = json.value("firstSeen", as: Timestamp.self),
+            let lastSeen = json.value("lastSeen", as: Timestamp.self),
+            let aliasedSince = json.valueIfPresent("aliasedSince", as: Timestamp.self),
+            let aliasedFrom = json.value("aliasedFrom", as: [MPID].self),
+            let aliasedFromCount = json.value("aliasedFromCount", as: Int.self),
+            let name = json.textIfPresent("name"),
+            let userId = json.textIfPresent("userId"),
+            let devices = json.value("devices", as: [Device].self),
+            let deviceCount = json.value("deviceCount", as: Int.self),
+            let next = json.textIfPresent("next"),
+            let barriers = json.value("barriers", as: [MergeBarrier].self),
+            let barrierCount = json.value("barrierCount", as: Int.self),
+            let isRestricted = json.value("isRestricted", as: Bool.self),
+            let isOrphaned = json.value("isOrphaned", as: Bool.self),
+            let isErased = json.value("isErased", as: Bool.self)
+        else { return nil }
+        self.init(
+            mpid: mpid, identities: identities, identityCount: identityCount, isLoggedIn: isLoggedIn,
+            firstSeen: firstSeen, lastSeen: lastSeen, aliasedSince: aliasedSince, aliasedFrom: aliasedFrom,
+            aliasedFromCount: aliasedFromCount, name: name, userId: userId.map { UserID($0) }, devices: devices,
+            deviceCount: deviceCount, next: next, barriers: barriers, barrierCount: barrierCount,
+            isRestricted: isRestricted, isOrphaned: isOrphaned, isErased: isErased)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
-        json.member("mpid", mpid.description)
+        try json.member("mpid", mpid)
         try json.map("identities", identities)
-        json.member("identityCount", Int64(identityCount))
+        try json.member("identityCount", identityCount)
         json.member("isLoggedIn", isLoggedIn)
-        json.member("firstSeen", firstSeen.rfc3339)
-        json.member("lastSeen", lastSeen.rfc3339)
-        json.memberIfPresent("aliasedSince", aliasedSince?.rfc3339)
+        try json.member("firstSeen", firstSeen)
+        try json.member("lastSeen", lastSeen)
+        try json.memberIfPresent("aliasedSince", aliasedSince)
         try json.member("aliasedFrom", aliasedFrom)
-        json.member("aliasedFromCount", Int64(aliasedFromCount))
+        try json.member("aliasedFromCount", aliasedFromCount)
         json.memberIfPresent("name", name)
         json.memberIfPresent("userId", userId)
         try json.member("devices", devices)
-        json.member("deviceCount", Int64(deviceCount))
+        try json.member("deviceCount", deviceCount)
         json.memberIfPresent("next", next)
         try json.member("barriers", barriers)
-        json.member("barrierCount", Int64(barrierCount))
+        try json.member("barrierCount", barrierCount)
         json.member("isRestricted", isRestricted)
         json.member("isOrphaned", isOrphaned)
         json.member("isErased", isErased)
@@ -1781,9 +2258,18 @@ public struct RestrictResult: CommandResult {
         self.userId = userId
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let mpid = json.value("mpid", as: MPID.self),
+            let isRestricted = json.value("isRestricted", as: Bool.self),
+            let userId = json.textIfPresent("userId")
+        else { return nil }
+        self.init(mpid: mpid, isRestricted: isRestricted, userId: userId.map { UserID($0) })
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
-        json.member("mpid", mpid.description)
+        try json.member("mpid", mpid)
         json.member("isRestricted", isRestricted)
         json.memberIfPresent("userId", userId)
         json.end()
@@ -1835,6 +2321,29 @@ public struct SubjectRequestResult: CommandResult {
         self.certificates = certificates
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let requestId = json.text("requestId"),
+            let kind = json.value("kind", as: SubjectRequest.Kind.self),
+            let status = json.value("status", as: SubjectRequest.Status.self),
+            let reason = json.valueIfPresent("reason", as: ReasonCode.self),
+            let groupId = json.textIfPresent("groupId"),
+            let receivedAt = json.value("receivedAt", as: Timestamp.self),
+            let startsAt = json.value("startsAt", as: Timestamp.self),
+            let expectedAt = json.value("expectedAt", as: Timestamp.self),
+            let completedAt = json.valueIfPresent("completedAt", as: Timestamp.self),
+            let resultsUntil = json.valueIfPresent("resultsUntil", as: Timestamp.self),
+            let profileCount = json.value("profileCount", as: Int.self),
+            let heldByOthers = json.valueIfPresent("heldByOthers", as: Int.self),
+            let certificates = json.valueIfPresent("certificates", as: [ErasureCertificate].self)
+        else { return nil }
+        self.init(
+            requestId: SubjectRequestID(requestId), kind: kind, status: status, reason: reason, groupId: groupId,
+            receivedAt: receivedAt, startsAt: startsAt, expectedAt: expectedAt, completedAt: completedAt,
+            resultsUntil: resultsUntil, profileCount: profileCount, heldByOthers: heldByOthers,
+            certificates: certificates)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("requestId", requestId)
@@ -1842,13 +2351,13 @@ public struct SubjectRequestResult: CommandResult {
         try json.member("status", status)
         try json.memberIfPresent("reason", reason)
         json.memberIfPresent("groupId", groupId)
-        json.member("receivedAt", receivedAt.rfc3339)
-        json.member("startsAt", startsAt.rfc3339)
-        json.member("expectedAt", expectedAt.rfc3339)
-        json.memberIfPresent("completedAt", completedAt?.rfc3339)
-        json.memberIfPresent("resultsUntil", resultsUntil?.rfc3339)
-        json.member("profileCount", Int64(profileCount))
-        json.memberIfPresent("heldByOthers", heldByOthers.map { Int64($0) })
+        try json.member("receivedAt", receivedAt)
+        try json.member("startsAt", startsAt)
+        try json.member("expectedAt", expectedAt)
+        try json.memberIfPresent("completedAt", completedAt)
+        try json.memberIfPresent("resultsUntil", resultsUntil)
+        try json.member("profileCount", profileCount)
+        try json.memberIfPresent("heldByOthers", heldByOthers)
         try json.memberIfPresent("certificates", certificates)
         json.end()
     }
@@ -1862,6 +2371,14 @@ public struct SubjectRequestsResult: CommandResult {
     public init(groupId: String, requests: [SubjectRequestResult]) {
         self.groupId = groupId
         self.requests = requests
+    }
+
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let groupId = json.text("groupId"),
+            let requests = json.value("requests", as: [SubjectRequestResult].self)
+        else { return nil }
+        self.init(groupId: groupId, requests: requests)
     }
 
     public func write(to json: inout JSONOutput) throws {
@@ -1890,6 +2407,16 @@ public struct RequestResultsResult: CommandResult {
         self.externalIds = externalIds
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let requestId = json.text("requestId"),
+            let kind = json.value("kind", as: SubjectRequest.Kind.self),
+            let profiles = json.value("profiles", as: [ProfileResult].self),
+            let externalIds = json.value("externalIds", as: [ExternalID].self)
+        else { return nil }
+        self.init(requestId: SubjectRequestID(requestId), kind: kind, profiles: profiles, externalIds: externalIds)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("requestId", requestId)
@@ -1914,18 +2441,27 @@ public struct AliasResult: CommandResult {
         self.appliesAt = appliesAt
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let aliasId = json.text("aliasId"),
+            let isScheduled = json.value("isScheduled", as: Bool.self),
+            let appliesAt = json.valueIfPresent("appliesAt", as: Timestamp.self)
+        else { return nil }
+        self.init(aliasId: AliasID(aliasId), isScheduled: isScheduled, appliesAt: appliesAt)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("aliasId", aliasId)
         json.member("isScheduled", isScheduled)
-        json.memberIfPresent("appliesAt", appliesAt?.rfc3339)
+        try json.memberIfPresent("appliesAt", appliesAt)
         json.end()
     }
 }
 
 /// `sync.get-users`: newest last-seen first; the first one is the device's current user.
 public struct DeviceUsersResult: CommandResult {
-    public struct User: Codable, WireWritable, Sendable, Hashable {
+    public struct User: Codable, WireReadable, WireWritable, Sendable, Hashable {
         public var mpid: MPID
         /// RFC 3339: when the device had this user first, or a user that was aliased into it if that was earlier.
         public var firstSeen: Timestamp
@@ -1950,11 +2486,26 @@ public struct DeviceUsersResult: CommandResult {
             self.identities = identities
         }
 
+        public init?(usual view: JSONView) {
+            guard var json = JSONObjectReader(view),
+                let mpid = json.value("mpid", as: MPID.self),
+                let firstSeen = json.value("firstSeen", as: Timestamp.self),
+                let lastSeen = json.value("lastSeen", as: Timestamp.self),
+                let isLoggedIn = json.value("isLoggedIn", as: Bool.self),
+                let isCurrent = json.value("isCurrent", as: Bool.self),
+                let name = json.textIfPresent("name"),
+                let identities = json.map("identities", of: [String].self)
+            else { return nil }
+            self.init(
+                mpid: mpid, firstSeen: firstSeen, lastSeen: lastSeen, isLoggedIn: isLoggedIn, isCurrent: isCurrent,
+                name: name, identities: identities)
+        }
+
         public func write(to json: inout JSONOutput) throws {
             json.begin()
-            json.member("mpid", mpid.description)
-            json.member("firstSeen", firstSeen.rfc3339)
-            json.member("lastSeen", lastSeen.rfc3339)
+            try json.member("mpid", mpid)
+            try json.member("firstSeen", firstSeen)
+            try json.member("lastSeen", lastSeen)
             json.member("isLoggedIn", isLoggedIn)
             json.member("isCurrent", isCurrent)
             json.memberIfPresent("name", name)
@@ -1971,6 +2522,14 @@ public struct DeviceUsersResult: CommandResult {
         self.users = users
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let deviceId = json.text("deviceId"),
+            let users = json.value("users", as: [User].self)
+        else { return nil }
+        self.init(deviceId: DeviceID(deviceId), users: users)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("deviceId", deviceId)
@@ -1982,7 +2541,7 @@ public struct DeviceUsersResult: CommandResult {
 /// `sync.identify`, `login`, `logout`, `search` and `modify`.
 public struct SyncResult: CommandResult {
     /// A profile that `sync.modify` changed: the one asked for, and those that lost a unique value to it.
-    public struct ChangeResult: Codable, WireWritable, Sendable, Hashable {
+    public struct ChangeResult: Codable, WireReadable, WireWritable, Sendable, Hashable {
         public var identityType: IdentityType
         public var modifiedMPID: MPID
 
@@ -1991,10 +2550,18 @@ public struct SyncResult: CommandResult {
             self.modifiedMPID = modifiedMPID
         }
 
+        public init?(usual view: JSONView) {
+            guard var json = JSONObjectReader(view),
+                let identityType = json.value("identityType", as: IdentityType.self),
+                let modifiedMPID = json.value("modifiedMPID", as: MPID.self)
+            else { return nil }
+            self.init(identityType: identityType, modifiedMPID: modifiedMPID)
+        }
+
         public func write(to json: inout JSONOutput) throws {
             json.begin()
             try json.member("identityType", identityType)
-            json.member("modifiedMPID", modifiedMPID.description)
+            try json.member("modifiedMPID", modifiedMPID)
             json.end()
         }
     }
@@ -2044,10 +2611,31 @@ public struct SyncResult: CommandResult {
         self.rule = rule
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let mpid = json.value("mpid", as: MPID.self),
+            let previousMPID = json.valueIfPresent("previousMPID", as: MPID.self),
+            let move = json.valueIfPresent("move", as: Int64.self),
+            let isLoggedIn = json.value("isLoggedIn", as: Bool.self),
+            let isEphemeral = json.value("isEphemeral", as: Bool.self),
+            let matchedIdentities = json.map("matchedIdentities", of: String.self),
+            let previousMismatch = json.valueIfPresent("previousMismatch", as: Bool.self),
+            let changeResults = json.valueIfPresent("changeResults", as: [ChangeResult].self),
+            let context = json.textIfPresent("context"),
+            let barred = json.valueIfPresent("barred", as: [IdentityType].self),
+            let isRestricted = json.valueIfPresent("isRestricted", as: Bool.self),
+            let rule = json.value("rule", as: SyncRule.self)
+        else { return nil }
+        self.init(
+            mpid: mpid, previousMPID: previousMPID, move: move, isLoggedIn: isLoggedIn, isEphemeral: isEphemeral,
+            matchedIdentities: matchedIdentities, previousMismatch: previousMismatch, changeResults: changeResults,
+            context: context, barred: barred, isRestricted: isRestricted, rule: rule)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
-        json.member("mpid", mpid.description)
-        json.memberIfPresent("previousMPID", previousMPID?.description)
+        try json.member("mpid", mpid)
+        try json.memberIfPresent("previousMPID", previousMPID)
         json.memberIfPresent("move", move)
         json.member("isLoggedIn", isLoggedIn)
         json.member("isEphemeral", isEphemeral)
@@ -2063,7 +2651,7 @@ public struct SyncResult: CommandResult {
 }
 
 /// The profile `mpid` may not have the identity: support took one of the two from the other.
-public struct MergeBarrier: Codable, WireWritable, Sendable, Hashable {
+public struct MergeBarrier: Codable, WireReadable, WireWritable, Sendable, Hashable {
     public var mpid: MPID
     public var identity: Identity
     /// From whom `mpid` is kept apart by it.
@@ -2075,17 +2663,26 @@ public struct MergeBarrier: Codable, WireWritable, Sendable, Hashable {
         self.otherMPID = otherMPID
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let mpid = json.value("mpid", as: MPID.self),
+            let identity = json.value("identity", as: Identity.self),
+            let otherMPID = json.value("otherMPID", as: MPID.self)
+        else { return nil }
+        self.init(mpid: mpid, identity: identity, otherMPID: otherMPID)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
-        json.member("mpid", mpid.description)
+        try json.member("mpid", mpid)
         try json.member("identity", identity)
-        json.member("otherMPID", otherMPID.description)
+        try json.member("otherMPID", otherMPID)
         json.end()
     }
 }
 
 /// An external id that a person had until support gave it another one.
-public struct FormerExternalID: Codable, WireWritable, Sendable, Hashable {
+public struct FormerExternalID: Codable, WireReadable, WireWritable, Sendable, Hashable {
     public var externalId: ExternalID
     /// The moment (L45) of the command that changed it.
     public var until: Timestamp
@@ -2095,10 +2692,18 @@ public struct FormerExternalID: Codable, WireWritable, Sendable, Hashable {
         self.until = until
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let externalId = json.text("externalId"),
+            let until = json.value("until", as: Timestamp.self)
+        else { return nil }
+        self.init(externalId: ExternalID(externalId), until: until)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("externalId", externalId)
-        json.member("until", until.rfc3339)
+        try json.member("until", until)
         json.end()
     }
 
@@ -2107,8 +2712,8 @@ public struct FormerExternalID: Codable, WireWritable, Sendable, Hashable {
     }
 }
 
-public struct ImportedProfile: Codable, WireWritable, Sendable, Hashable {
-    public struct Device: Codable, WireWritable, Sendable, Hashable {
+public struct ImportedProfile: Codable, WireReadable, WireWritable, Sendable, Hashable {
+    public struct Device: Codable, WireReadable, WireWritable, Sendable, Hashable {
         public var deviceId: DeviceID
         /// Whether the profile is the device's user now, and not only one of those who were.
         public var isCurrent: Bool
@@ -2139,8 +2744,8 @@ public struct ImportedProfile: Codable, WireWritable, Sendable, Hashable {
             json.begin()
             json.member("deviceId", deviceId)
             json.member("isCurrent", isCurrent)
-            json.member("firstSeen", firstSeen.rfc3339)
-            json.member("lastSeen", lastSeen.rfc3339)
+            try json.member("firstSeen", firstSeen)
+            try json.member("lastSeen", lastSeen)
             json.end()
         }
     }
@@ -2182,10 +2787,10 @@ public struct ImportedProfile: Codable, WireWritable, Sendable, Hashable {
 
     public func write(to json: inout JSONOutput) throws {
         json.begin()
-        json.member("mpid", mpid.description)
+        try json.member("mpid", mpid)
         try json.map("identities", identities)
-        json.member("firstSeen", firstSeen.rfc3339)
-        json.member("lastSeen", lastSeen.rfc3339)
+        try json.member("firstSeen", firstSeen)
+        try json.member("lastSeen", lastSeen)
         json.memberIfPresent("name", name)
         try json.memberIfPresent("devices", devices)
         json.end()
@@ -2193,13 +2798,21 @@ public struct ImportedProfile: Codable, WireWritable, Sendable, Hashable {
 }
 
 /// One identity as events and results write it.
-public struct Identity: Codable, WireWritable, Sendable, Hashable {
+public struct Identity: Codable, WireReadable, WireWritable, Sendable, Hashable {
     public var type: IdentityType
     public var value: IdentityValue
 
     public init(type: IdentityType, value: IdentityValue) {
         self.type = type
         self.value = value
+    }
+
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let type = json.value("type", as: IdentityType.self),
+            let value = json.text("value")
+        else { return nil }
+        self.init(type: type, value: IdentityValue(value))
     }
 
     public func write(to json: inout JSONOutput) throws {

@@ -17,6 +17,13 @@ public struct RequestAuthCode: CommandMessage {
         self.externalId = externalId
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let externalId = json.text("externalId")
+        else { return nil }
+        self.init(externalId: ExternalID(externalId))
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("externalId", externalId)
@@ -58,6 +65,21 @@ public struct CreateUser: CommandMessage {
         self.linking = linking
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let installId = json.text("installId"),
+            let device = json.value("device", as: Device.self),
+            let sdkVersion = json.textIfPresent("sdkVersion"),
+            let appVersion = json.textIfPresent("appVersion"),
+            let authCode = json.textIfPresent("authCode"),
+            let appSecret = json.textIfPresent("appSecret"),
+            let linking = json.valueIfPresent("linking", as: Linking.self)
+        else { return nil }
+        self.init(
+            installId: InstallID(installId), device: device, sdkVersion: sdkVersion, appVersion: appVersion,
+            authCode: authCode, appSecret: appSecret, linking: linking)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("installId", installId)
@@ -90,6 +112,15 @@ public struct LinkUser: CommandMessage {
         self.linking = linking
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let installId = json.text("installId"),
+            let authCode = json.textIfPresent("authCode"),
+            let linking = json.valueIfPresent("linking", as: Linking.self)
+        else { return nil }
+        self.init(installId: InstallID(installId), authCode: authCode, linking: linking)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("installId", installId)
@@ -116,6 +147,15 @@ public struct ConfirmLink: CommandMessage {
         self.installId = installId
         self.success = success
         self.externalId = externalId
+    }
+
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let installId = json.text("installId"),
+            let success = json.value("success", as: Bool.self),
+            let externalId = json.textIfPresent("externalId")
+        else { return nil }
+        self.init(installId: InstallID(installId), success: success, externalId: externalId.map { ExternalID($0) })
     }
 
     public func write(to json: inout JSONOutput) throws {
@@ -146,6 +186,13 @@ public struct ResetUser: CommandMessage {
         self.installId = installId
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let installId = json.text("installId")
+        else { return nil }
+        self.init(installId: InstallID(installId))
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("installId", installId)
@@ -168,6 +215,13 @@ public struct GetUser: CommandMessage {
 
     public init(installId: InstallID) {
         self.installId = installId
+    }
+
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let installId = json.text("installId")
+        else { return nil }
+        self.init(installId: InstallID(installId))
     }
 
     public func write(to json: inout JSONOutput) throws {
@@ -197,6 +251,16 @@ public struct ExpireLinker: CommandMessage {
         self.installId = installId
         self.commandSource = commandSource
         self.commandId = commandId
+    }
+
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let installId = json.text("installId"),
+            let commandSource = json.text("commandSource"),
+            let commandId = json.text("commandId")
+        else { return nil }
+        self.init(
+            installId: InstallID(installId), commandSource: SourceID(commandSource), commandId: CommandID(commandId))
     }
 
     public func write(to json: inout JSONOutput) throws {
@@ -238,12 +302,24 @@ public struct ForgetUser: CommandMessage {
         self.erasedAt = erasedAt
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let userId = json.text("userId"),
+            let externalId = json.textIfPresent("externalId"),
+            let installIds = json.value("installIds", as: [InstallID].self),
+            let erasedAt = json.valueIfPresent("erasedAt", as: Timestamp.self)
+        else { return nil }
+        self.init(
+            userId: UserID(userId), externalId: externalId.map { ExternalID($0) }, installIds: installIds,
+            erasedAt: erasedAt)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("userId", userId)
         json.memberIfPresent("externalId", externalId)
         try json.member("installIds", installIds)
-        json.memberIfPresent("erasedAt", erasedAt?.rfc3339)
+        try json.memberIfPresent("erasedAt", erasedAt)
         json.end()
     }
 
@@ -274,11 +350,20 @@ public struct ExpireUser: CommandMessage {
         self.lastSeen = lastSeen
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let installId = json.text("installId"),
+            let userId = json.text("userId"),
+            let lastSeen = json.valueIfPresent("lastSeen", as: Timestamp.self)
+        else { return nil }
+        self.init(installId: InstallID(installId), userId: UserID(userId), lastSeen: lastSeen)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("installId", installId)
         json.member("userId", userId)
-        json.memberIfPresent("lastSeen", lastSeen?.rfc3339)
+        try json.memberIfPresent("lastSeen", lastSeen)
         json.end()
     }
 
@@ -303,10 +388,18 @@ public struct AuthCodeIssued: EventMessage {
         self.expiresAt = expiresAt
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let externalId = json.text("externalId"),
+            let expiresAt = json.value("expiresAt", as: Timestamp.self)
+        else { return nil }
+        self.init(externalId: ExternalID(externalId), expiresAt: expiresAt)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("externalId", externalId)
-        json.member("expiresAt", expiresAt.rfc3339)
+        try json.member("expiresAt", expiresAt)
         json.end()
     }
 
@@ -327,6 +420,18 @@ public struct UserCreated: EventMessage {
         self.userId = userId
         self.isLinked = isLinked
         self.isRemoteEnabled = isRemoteEnabled
+    }
+
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let installId = json.text("installId"),
+            let userId = json.text("userId"),
+            let isLinked = json.value("isLinked", as: Bool.self),
+            let isRemoteEnabled = json.value("isRemoteEnabled", as: Bool.self)
+        else { return nil }
+        self.init(
+            installId: InstallID(installId), userId: UserID(userId), isLinked: isLinked,
+            isRemoteEnabled: isRemoteEnabled)
     }
 
     public func write(to json: inout JSONOutput) throws {
@@ -355,6 +460,15 @@ public struct UserRestored: EventMessage {
         self.isRemoteEnabled = isRemoteEnabled
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let installId = json.text("installId"),
+            let userId = json.text("userId"),
+            let isRemoteEnabled = json.value("isRemoteEnabled", as: Bool.self)
+        else { return nil }
+        self.init(installId: InstallID(installId), userId: UserID(userId), isRemoteEnabled: isRemoteEnabled)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("installId", installId)
@@ -376,6 +490,14 @@ public struct UserLinked: EventMessage {
     public init(installId: InstallID, userId: UserID) {
         self.installId = installId
         self.userId = userId
+    }
+
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let installId = json.text("installId"),
+            let userId = json.text("userId")
+        else { return nil }
+        self.init(installId: InstallID(installId), userId: UserID(userId))
     }
 
     public func write(to json: inout JSONOutput) throws {
@@ -400,6 +522,14 @@ public struct UserUnlinked: EventMessage {
         self.userId = userId
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let installId = json.text("installId"),
+            let userId = json.text("userId")
+        else { return nil }
+        self.init(installId: InstallID(installId), userId: UserID(userId))
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("installId", installId)
@@ -421,6 +551,14 @@ public struct UserCreationFailed: EventMessage {
     public init(installId: InstallID, reason: ReasonCode? = nil) {
         self.installId = installId
         self.reason = reason
+    }
+
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let installId = json.text("installId"),
+            let reason = json.valueIfPresent("reason", as: ReasonCode.self)
+        else { return nil }
+        self.init(installId: InstallID(installId), reason: reason)
     }
 
     public func write(to json: inout JSONOutput) throws {
@@ -461,6 +599,15 @@ public struct UserDeactivated: EventMessage {
         self.cause = cause
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let installId = json.text("installId"),
+            let userId = json.textIfPresent("userId"),
+            let cause = json.value("cause", as: Cause.self)
+        else { return nil }
+        self.init(installId: InstallID(installId), userId: userId.map { UserID($0) }, cause: cause)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("installId", installId)
@@ -484,6 +631,14 @@ public struct UserActivated: EventMessage {
         self.userId = userId
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let installId = json.text("installId"),
+            let userId = json.text("userId")
+        else { return nil }
+        self.init(installId: InstallID(installId), userId: UserID(userId))
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("installId", installId)
@@ -502,6 +657,13 @@ public struct UserForgotten: EventMessage {
 
     public init(userId: UserID) {
         self.userId = userId
+    }
+
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let userId = json.text("userId")
+        else { return nil }
+        self.init(userId: UserID(userId))
     }
 
     public func write(to json: inout JSONOutput) throws {
@@ -524,6 +686,14 @@ public struct UserReset: EventMessage {
     public init(installId: InstallID, userId: UserID? = nil) {
         self.installId = installId
         self.userId = userId
+    }
+
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let installId = json.text("installId"),
+            let userId = json.textIfPresent("userId")
+        else { return nil }
+        self.init(installId: InstallID(installId), userId: userId.map { UserID($0) })
     }
 
     public func write(to json: inout JSONOutput) throws {
@@ -550,10 +720,18 @@ public struct AuthCodeResult: CommandResult {
         self.expiresAt = expiresAt
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let authenticationCode = json.text("authenticationCode"),
+            let expiresAt = json.value("expiresAt", as: Timestamp.self)
+        else { return nil }
+        self.init(authenticationCode: authenticationCode, expiresAt: expiresAt)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("authenticationCode", authenticationCode)
-        json.member("expiresAt", expiresAt.rfc3339)
+        try json.member("expiresAt", expiresAt)
         json.end()
     }
 }
@@ -592,6 +770,23 @@ public struct UserResult: CommandResult {
         self.installToken = installToken
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let userId = json.text("userId"),
+            let installId = json.text("installId"),
+            let isLinked = json.value("isLinked", as: Bool.self),
+            let isRemoteEnabled = json.value("isRemoteEnabled", as: Bool.self),
+            let inactiveBecause = json.valueIfPresent("inactiveBecause", as: InactiveBecause.self),
+            let token = json.value("token", as: UserTokenResult.self),
+            let configuration = json.value("configuration", as: JSONValue.self),
+            let installToken = json.value("installToken", as: UserTokenResult.self)
+        else { return nil }
+        self.init(
+            userId: UserID(userId), installId: InstallID(installId), isLinked: isLinked,
+            isRemoteEnabled: isRemoteEnabled, inactiveBecause: inactiveBecause, token: token,
+            configuration: configuration, installToken: installToken)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("userId", userId)
@@ -612,6 +807,13 @@ public struct ResetResult: CommandResult {
 
     public init(installId: InstallID) {
         self.installId = installId
+    }
+
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let installId = json.text("installId")
+        else { return nil }
+        self.init(installId: InstallID(installId))
     }
 
     public func write(to json: inout JSONOutput) throws {
@@ -644,6 +846,15 @@ public struct PendingUser: CommandResult {
         self.installToken = installToken
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let installId = json.text("installId"),
+            let awaiting = json.value("awaiting", as: Awaiting.self),
+            let installToken = json.valueIfPresent("installToken", as: UserTokenResult.self)
+        else { return nil }
+        self.init(installId: InstallID(installId), awaiting: awaiting, installToken: installToken)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("installId", installId)
@@ -662,7 +873,7 @@ public enum Linking: String, WireEnum {
 }
 
 /// What the SDK shows to speak for its user, or for its install.
-public struct UserTokenResult: Codable, WireWritable, Sendable, Hashable {
+public struct UserTokenResult: Codable, WireReadable, WireWritable, Sendable, Hashable {
     /// The bearer token itself, a JWT.
     public var tokenId: String
     /// RFC 3339 with milliseconds.
@@ -673,10 +884,18 @@ public struct UserTokenResult: Codable, WireWritable, Sendable, Hashable {
         self.expiryDate = expiryDate
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let tokenId = json.text("tokenId"),
+            let expiryDate = json.value("expiryDate", as: Timestamp.self)
+        else { return nil }
+        self.init(tokenId: tokenId, expiryDate: expiryDate)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("tokenId", tokenId)
-        json.member("expiryDate", expiryDate.rfc3339)
+        try json.member("expiryDate", expiryDate)
         json.end()
     }
 }

@@ -34,6 +34,20 @@ public struct VerificationLogin: CommandMessage {
         self.fullPrivacy = fullPrivacy
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let deviceId = json.text("deviceId"),
+            let userId = json.textIfPresent("userId"),
+            let userEmail = json.textIfPresent("userEmail"),
+            let userName = json.textIfPresent("userName"),
+            let userAuthToken = json.textIfPresent("userAuthToken"),
+            let fullPrivacy = json.valueIfPresent("fullPrivacy", as: Bool.self)
+        else { return nil }
+        self.init(
+            deviceId: DeviceID(deviceId), userId: userId, userEmail: userEmail, userName: userName,
+            userAuthToken: userAuthToken, fullPrivacy: fullPrivacy)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("deviceId", deviceId)
@@ -70,6 +84,15 @@ public struct VerificationLoginIdentity: CommandMessage {
         self.fullPrivacy = fullPrivacy
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let deviceId = json.text("deviceId"),
+            let identityToken = json.text("identityToken"),
+            let fullPrivacy = json.valueIfPresent("fullPrivacy", as: Bool.self)
+        else { return nil }
+        self.init(deviceId: DeviceID(deviceId), identityToken: identityToken, fullPrivacy: fullPrivacy)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("deviceId", deviceId)
@@ -95,6 +118,13 @@ public struct VerificationLogout: CommandMessage {
 
     public init(deviceId: DeviceID) {
         self.deviceId = deviceId
+    }
+
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let deviceId = json.text("deviceId")
+        else { return nil }
+        self.init(deviceId: DeviceID(deviceId))
     }
 
     public func write(to json: inout JSONOutput) throws {
@@ -126,6 +156,15 @@ public struct VerificationCheck: CommandMessage {
         self.userAuthToken = userAuthToken
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let userId = json.textIfPresent("userId"),
+            let userEmail = json.textIfPresent("userEmail"),
+            let userAuthToken = json.text("userAuthToken")
+        else { return nil }
+        self.init(userId: userId, userEmail: userEmail, userAuthToken: userAuthToken)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.memberIfPresent("userId", userId)
@@ -144,6 +183,10 @@ public struct VerificationUsage: CommandMessage {
     public static let scope = Scope.admin
 
     public init() {}
+
+    public init?(usual view: JSONView) {
+        guard view.isObject else { return nil }
+    }
 
     public func write(to json: inout JSONOutput) throws {
         json.begin()
@@ -167,6 +210,13 @@ public struct GetSession: PersonQuery {
 
     public init(deviceId: DeviceID) {
         self.deviceId = deviceId
+    }
+
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let deviceId = json.text("deviceId")
+        else { return nil }
+        self.init(deviceId: DeviceID(deviceId))
     }
 
     public func write(to json: inout JSONOutput) throws {
@@ -196,6 +246,13 @@ public struct ReviewSession: CommandMessage {
         self.deviceId = deviceId
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let deviceId = json.text("deviceId")
+        else { return nil }
+        self.init(deviceId: DeviceID(deviceId))
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("deviceId", deviceId)
@@ -218,6 +275,13 @@ public struct ForgetSessions: CommandMessage {
 
     public init(mpids: [MPID]) {
         self.mpids = mpids
+    }
+
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let mpids = json.value("mpids", as: [MPID].self)
+        else { return nil }
+        self.init(mpids: mpids)
     }
 
     public func write(to json: inout JSONOutput) throws {
@@ -245,10 +309,18 @@ public struct ExpireSession: CommandMessage {
         self.lastSeen = lastSeen
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let deviceId = json.text("deviceId"),
+            let lastSeen = json.value("lastSeen", as: Timestamp.self)
+        else { return nil }
+        self.init(deviceId: DeviceID(deviceId), lastSeen: lastSeen)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("deviceId", deviceId)
-        json.member("lastSeen", lastSeen.rfc3339)
+        try json.member("lastSeen", lastSeen)
         json.end()
     }
 
@@ -272,10 +344,18 @@ public struct SessionExpired: EventMessage {
         self.lastSeen = lastSeen
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let deviceId = json.text("deviceId"),
+            let lastSeen = json.value("lastSeen", as: Timestamp.self)
+        else { return nil }
+        self.init(deviceId: DeviceID(deviceId), lastSeen: lastSeen)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("deviceId", deviceId)
-        json.member("lastSeen", lastSeen.rfc3339)
+        try json.member("lastSeen", lastSeen)
         json.end()
     }
 
@@ -295,6 +375,15 @@ public struct VerificationVerified: EventMessage {
         self.deviceId = deviceId
         self.method = method
         self.keyId = keyId
+    }
+
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let deviceId = json.text("deviceId"),
+            let method = json.value("method", as: VerificationMethod.self),
+            let keyId = json.textIfPresent("keyId")
+        else { return nil }
+        self.init(deviceId: DeviceID(deviceId), method: method, keyId: keyId.map { KeyID($0) })
     }
 
     public func write(to json: inout JSONOutput) throws {
@@ -325,6 +414,16 @@ public struct VerificationFailed: EventMessage {
         self.keyId = keyId
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let deviceId = json.text("deviceId"),
+            let method = json.value("method", as: VerificationMethod.self),
+            let reason = json.value("reason", as: ReasonCode.self),
+            let keyId = json.textIfPresent("keyId")
+        else { return nil }
+        self.init(deviceId: DeviceID(deviceId), method: method, reason: reason, keyId: keyId.map { KeyID($0) })
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("deviceId", deviceId)
@@ -352,6 +451,16 @@ public struct UnverifiedObserved: EventMessage {
         self.method = method
         self.reason = reason
         self.keyId = keyId
+    }
+
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let deviceId = json.text("deviceId"),
+            let method = json.value("method", as: VerificationMethod.self),
+            let reason = json.value("reason", as: ReasonCode.self),
+            let keyId = json.textIfPresent("keyId")
+        else { return nil }
+        self.init(deviceId: DeviceID(deviceId), method: method, reason: reason, keyId: keyId.map { KeyID($0) })
     }
 
     public func write(to json: inout JSONOutput) throws {
@@ -419,6 +528,20 @@ public struct SessionChanged: EventMessage {
         self.mpid = mpid
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let deviceId = json.text("deviceId"),
+            let state = json.value("state", as: VerificationState.self),
+            let mayFileIssues = json.value("mayFileIssues", as: Bool.self),
+            let cause = json.value("cause", as: Cause.self),
+            let reason = json.valueIfPresent("reason", as: Reason.self),
+            let mpid = json.valueIfPresent("mpid", as: MPID.self)
+        else { return nil }
+        self.init(
+            deviceId: DeviceID(deviceId), state: state, mayFileIssues: mayFileIssues, cause: cause, reason: reason,
+            mpid: mpid)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("deviceId", deviceId)
@@ -426,7 +549,7 @@ public struct SessionChanged: EventMessage {
         json.member("mayFileIssues", mayFileIssues)
         try json.member("cause", cause)
         try json.memberIfPresent("reason", reason)
-        json.memberIfPresent("mpid", mpid?.description)
+        try json.memberIfPresent("mpid", mpid)
         json.end()
     }
 
@@ -442,6 +565,13 @@ public struct SessionsErased: EventMessage {
 
     public init(mpids: [MPID]) {
         self.mpids = mpids
+    }
+
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let mpids = json.value("mpids", as: [MPID].self)
+        else { return nil }
+        self.init(mpids: mpids)
     }
 
     public func write(to json: inout JSONOutput) throws {
@@ -474,12 +604,25 @@ public struct VerificationResult: CommandResult {
         self.anonymousReason = anonymousReason
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let state = json.value("state", as: VerificationState.self),
+            let mayFileIssues = json.value("mayFileIssues", as: Bool.self),
+            let keyId = json.textIfPresent("keyId"),
+            let mpid = json.valueIfPresent("mpid", as: MPID.self),
+            let anonymousReason = json.valueIfPresent("anonymousReason", as: AnonymousReason.self)
+        else { return nil }
+        self.init(
+            state: state, mayFileIssues: mayFileIssues, keyId: keyId.map { KeyID($0) }, mpid: mpid,
+            anonymousReason: anonymousReason)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         try json.member("state", state)
         json.member("mayFileIssues", mayFileIssues)
         json.memberIfPresent("keyId", keyId)
-        json.memberIfPresent("mpid", mpid?.description)
+        try json.memberIfPresent("mpid", mpid)
         try json.memberIfPresent("anonymousReason", anonymousReason)
         json.end()
     }
@@ -511,22 +654,37 @@ public struct SessionResult: CommandResult {
         self.verifiedAt = verifiedAt
     }
 
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let deviceId = json.text("deviceId"),
+            let state = json.value("state", as: VerificationState.self),
+            let mayFileIssues = json.value("mayFileIssues", as: Bool.self),
+            let hasLogin = json.value("hasLogin", as: Bool.self),
+            let mpid = json.valueIfPresent("mpid", as: MPID.self),
+            let keyId = json.textIfPresent("keyId"),
+            let verifiedAt = json.valueIfPresent("verifiedAt", as: Timestamp.self)
+        else { return nil }
+        self.init(
+            deviceId: DeviceID(deviceId), state: state, mayFileIssues: mayFileIssues, hasLogin: hasLogin, mpid: mpid,
+            keyId: keyId.map { KeyID($0) }, verifiedAt: verifiedAt)
+    }
+
     public func write(to json: inout JSONOutput) throws {
         json.begin()
         json.member("deviceId", deviceId)
         try json.member("state", state)
         json.member("mayFileIssues", mayFileIssues)
         json.member("hasLogin", hasLogin)
-        json.memberIfPresent("mpid", mpid?.description)
+        try json.memberIfPresent("mpid", mpid)
         json.memberIfPresent("keyId", keyId)
-        json.memberIfPresent("verifiedAt", verifiedAt?.rfc3339)
+        try json.memberIfPresent("verifiedAt", verifiedAt)
         json.end()
     }
 }
 
 /// `verification.usage`: logins by what their verification came to.
 public struct VerificationUsageResult: CommandResult {
-    public struct Count: Codable, WireWritable, Sendable, Hashable {
+    public struct Count: Codable, WireReadable, WireWritable, Sendable, Hashable {
         public var method: VerificationMethod
         /// The key that verified; a single `identityTokenSecret` has no id.
         public var keyId: KeyID?
@@ -547,13 +705,24 @@ public struct VerificationUsageResult: CommandResult {
             self.lastUsed = lastUsed
         }
 
+        public init?(usual view: JSONView) {
+            guard var json = JSONObjectReader(view),
+                let method = json.value("method", as: VerificationMethod.self),
+                let keyId = json.textIfPresent("keyId"),
+                let reason = json.valueIfPresent("reason", as: ReasonCode.self),
+                let count = json.value("count", as: Int64.self),
+                let lastUsed = json.value("lastUsed", as: Timestamp.self)
+            else { return nil }
+            self.init(method: method, keyId: keyId.map { KeyID($0) }, reason: reason, count: count, lastUsed: lastUsed)
+        }
+
         public func write(to json: inout JSONOutput) throws {
             json.begin()
             try json.member("method", method)
             json.memberIfPresent("keyId", keyId)
             try json.memberIfPresent("reason", reason)
             json.member("count", count)
-            json.member("lastUsed", lastUsed.rfc3339)
+            try json.member("lastUsed", lastUsed)
             json.end()
         }
     }
@@ -563,6 +732,13 @@ public struct VerificationUsageResult: CommandResult {
 
     public init(counts: [Count]) {
         self.counts = counts
+    }
+
+    public init?(usual view: JSONView) {
+        guard var json = JSONObjectReader(view),
+            let counts = json.value("counts", as: [Count].self)
+        else { return nil }
+        self.init(counts: counts)
     }
 
     public func write(to json: inout JSONOutput) throws {

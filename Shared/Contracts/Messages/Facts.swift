@@ -26,6 +26,10 @@ public struct ReadFacts<Owner: FactsOwner>: PersonQuery {
     public init(_ query: FactsQuery) { self.query = query }
 
     public init(from decoder: any Decoder) throws { query = try FactsQuery(from: decoder) }
+    public init?(usual view: JSONView) {
+        guard let query = FactsQuery(usual: view) else { return nil }
+        self.init(query)
+    }
     public func encode(to encoder: any Encoder) throws { try query.encode(to: encoder) }
     public func write(to json: inout JSONOutput) throws { try query.write(to: &json) }
 

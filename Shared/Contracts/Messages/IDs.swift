@@ -96,6 +96,13 @@ extension KeyedEncodingContainer {
     }
 }
 
+extension ID: WireReadable {
+    public init?(usual view: JSONView) {
+        guard let text = view.stringValue else { return nil }
+        self.init(text)
+    }
+}
+
 extension ID: WireWritable {
     public func write(to json: inout JSONOutput) { json.write(text) }
 }
@@ -280,6 +287,13 @@ extension MPID: Codable {
             .init(
                 codingPath: decoder.codingPath,
                 debugDescription: "expected an MPID: a whole number of 64 bits with sign, as a string or a number"))
+    }
+}
+
+extension MPID: WireReadable {
+    public init?(usual view: JSONView) {
+        guard let text = view.stringValue else { return nil }
+        self.init(text)
     }
 }
 

@@ -14,7 +14,7 @@ public protocol ImportCommand: CommandMessage {
 }
 
 /// One person of a list.
-public protocol ImportedElement: Codable, WireWritable, Sendable, Hashable {
+public protocol ImportedElement: Codable, WireReadable, WireWritable, Sendable, Hashable {
     /// Whom it is about, where it can be a part of a Kafka key.
     var subject: String? { get }
     /// What is wrong with it whatever is known; `nil` when nothing is.
@@ -59,7 +59,7 @@ extension ImportCommand {
 }
 
 /// An element of a list, or what stands in its place.
-public enum ListElement<Element: ImportedElement>: Codable, WireWritable, Sendable, Hashable {
+public enum ListElement<Element: ImportedElement>: Codable, WireReadable, WireWritable, Sendable, Hashable {
     case read(Element)
     /// It is not such an element, and why.
     case unreadable(JSONValue, String)
@@ -70,6 +70,12 @@ public enum ListElement<Element: ImportedElement>: Codable, WireWritable, Sendab
         } catch {
             self = .unreadable(try JSONValue(from: decoder), WireJSONError.explain(error))
         }
+    }
+
+    /// Why an element cannot be read is said with its place in the list, which only the list's decoder knows.
+    public init?(usual view: JSONView) {
+        guard let element = Element(usual: view) else { return nil }
+        self = .read(element)
     }
 
     public func encode(to encoder: any Encoder) throws {

@@ -116,7 +116,7 @@ extension ImportedProfile: ImportedElement {
 }
 
 /// The values of one type: a list, or the one that there is.
-public struct IdentityValues: Codable, WireWritable, Sendable, Hashable {
+public struct IdentityValues: Codable, WireReadable, WireWritable, Sendable, Hashable {
     public var values: [String]
 
     public init(_ values: [String]) { self.values = values }

@@ -52,7 +52,9 @@ extension Identity {
 }
 
 /// A closed set of words on the wire. Reading any other word fails with the list of those that would be right.
-public protocol WireEnum: RawRepresentable<String>, Codable, WireWritable, Sendable, Hashable, CaseIterable {}
+public protocol WireEnum: RawRepresentable<String>, Codable, WireReadable, WireWritable, Sendable, Hashable,
+    CaseIterable
+{}
 
 extension WireEnum {
     public init(from decoder: any Decoder) throws {
@@ -62,6 +64,11 @@ extension WireEnum {
             throw DecodingError.dataCorruptedError(in: container, debugDescription: "expected one of \(known)")
         }
         self = value
+    }
+
+    public init?(usual view: JSONView) {
+        guard let text = view.stringValue else { return nil }
+        self.init(rawValue: text)
     }
 
     public func write(to json: inout JSONOutput) { json.write(rawValue) }

@@ -3,7 +3,7 @@
 public import WireJSON
 
 /// Something with a name on the wire: `identity.<service>.<what>.v<major>`.
-public protocol Message: Codable, WireWritable, Sendable, Hashable {
+public protocol Message: Codable, WireReadable, WireWritable, Sendable, Hashable {
     /// The CloudEvents `type`.
     static var type: String { get }
 }
@@ -39,7 +39,7 @@ public protocol EventMessage: Message {
 }
 
 /// The `result` of a succeeded command.
-public protocol CommandResult: Codable, WireWritable, Sendable, Hashable {
+public protocol CommandResult: Codable, WireReadable, WireWritable, Sendable, Hashable {
     /// Whether it holds a secret, such as an authentication code or a token: a store keeps it only encrypted.
     static var isConfidential: Bool { get }
 }
@@ -106,8 +106,8 @@ public struct CommandType: Sendable {
         name = Message.type
         scope = Message.scope
         orScope = Message.orScope
-        subject = { try WireJSONDecoder().decode(Message.self, from: $0).partitionSubject }
-        check = { try WireJSONDecoder().decode(Message.self, from: $0).validate() }
+        subject = { try WireJSONDecoder().read(Message.self, from: JSONView($0)).partitionSubject }
+        check = { try WireJSONDecoder().read(Message.self, from: JSONView($0)).validate() }
     }
 
     /// Why a service would not take this data, whatever its state; `nil` when it would.

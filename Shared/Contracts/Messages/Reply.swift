@@ -113,7 +113,7 @@ public struct ReceivedReply: Sendable, Hashable {
     /// The result of a command that succeeded.
     /// - Returns: `nil` when there is none, or this version cannot read it.
     public func result<Result: CommandResult>(as _: Result.Type) -> Result? {
-        result.flatMap { try? WireJSONDecoder().decode(Result.self, from: $0) }
+        result.flatMap { try? WireJSONDecoder().read(Result.self, from: JSONView($0)) }
     }
 }
 

@@ -11,6 +11,10 @@ public protocol SyncRequestMessage: CommandMessage {
 extension SyncRequestMessage {
     public static var scope: Scope { .identitySync }
     public init(from decoder: any Decoder) throws { self.init(try SyncRequest(from: decoder)) }
+    public init?(usual view: JSONView) {
+        guard let request = SyncRequest(usual: view) else { return nil }
+        self.init(request)
+    }
     public func encode(to encoder: any Encoder) throws { try request.encode(to: encoder) }
     public func write(to json: inout JSONOutput) throws { try request.write(to: &json) }
     public var partitionSubject: String { request.deviceId.text }

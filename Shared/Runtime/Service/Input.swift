@@ -41,7 +41,7 @@ public struct Input<Command: Sendable>: Sendable {
             Message.type, .commands, command: CommandType(Message.self), isAbout: PersonAsked.reader(Message.self),
             isQuestion: Message.self is any PersonQuery.Type, isList: Message.self is any ImportCommand.Type
         ) { data in
-            let message = try WireJSONDecoder().decode(Message.self, from: data)
+            let message = try WireJSONDecoder().read(Message.self, from: data)
             try message.validate()
             if isByHand { try checkMembers(of: data, message) }
             return command(message)
@@ -64,7 +64,7 @@ public struct Input<Command: Sendable>: Sendable {
         _: Message.Type, of service: String, _ command: @escaping @Sendable (Message) -> Command
     ) -> Input {
         Input(Message.type, .events(of: service)) {
-            command(try WireJSONDecoder().decode(Message.self, from: $0))
+            command(try WireJSONDecoder().read(Message.self, from: $0))
         }
     }
 

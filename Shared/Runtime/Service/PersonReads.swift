@@ -14,7 +14,7 @@ struct PersonAsked: Sendable, Hashable {
 
     static func reader<Message: CommandMessage>(_: Message.Type) -> @Sendable (JSONView) -> PersonAsked? {
         { data in
-            guard let command = try? WireJSONDecoder().decode(Message.self, from: data) else { return nil }
+            guard let command = try? WireJSONDecoder().read(Message.self, from: data) else { return nil }
             return PersonAsked(kind: command.subject.kind, name: command.subject.name)
         }
     }
