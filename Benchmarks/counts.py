@@ -103,6 +103,7 @@ def stripped(options: argparse.Namespace) -> Path:
         for service in ("link", "user", "sync", "verification"):
             name = f"identitybus-{service}"
             subprocess.run(["strip", "-g", "-o", folder / name, options.binaries / name], check=True)
+        (folder / "identitybus-bench").symlink_to(options.binaries / "identitybus-bench")
     return folder
 
 
