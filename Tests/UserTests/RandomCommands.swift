@@ -19,6 +19,14 @@ struct RandomCommands: RandomSource {
         case unlink(Int)
         /// The clock moves by seven minutes: past a code's or a linker's end at the second time.
         case wait
+
+        /// Whether it is said to the link service.
+        var isAboutLinks: Bool {
+            switch self {
+            case .link, .unlink: true
+            case .user, .erase, .wait: false
+            }
+        }
     }
 
     static let wait: Int64 = 7 * Fixture.minute
