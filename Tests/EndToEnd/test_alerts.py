@@ -5,6 +5,7 @@ one more process, or two, that are injured. Every query of the dashboard has an 
 
 import json
 import os
+import shutil
 import threading
 import time
 import uuid
@@ -21,7 +22,7 @@ from identitybus_testkit.broker import SERVICES, Broker
 from identitybus_testkit.commands import fresh
 from identitybus_testkit.databases import PostgresServer
 from identitybus_testkit.deployment import Deployment
-from identitybus_testkit.fakes import free_port
+from identitybus_testkit.fakes import Authority, free_port
 from identitybus_testkit.gateway import Gateway, GatewayDeployment
 from identitybus_testkit.monitoring import ONLY_WHEN_WRONG, Prometheus, metrics_of, queries, rules
 from identitybus_testkit.proxy import ProxiedPostgreSQL
@@ -372,6 +373,23 @@ def test_alerts_key_ends_soon(quiet: Prometheus, make_deployment: Make) -> None:
     service = deployment.service(HTTP_PORT=str(free_port())).start().wait_ready()
     with watched(quiet, service):
         assert wait_until_fires(quiet, "IdentityBusKeyEndsSoon")["key"] == "other-more"
+
+
+@pytest.mark.parametrize("days", [3, -3])
+def test_alerts_certificate_ends_soon(days: int, quiet: Prometheus, make_deployment: Make, tmp_path: Path) -> None:
+    """Until there is a new one in its files."""
+    authority = Authority(tmp_path / "authority")
+    soon = time.strftime("%y%m%d%H%M%SZ", time.gmtime(time.time() + days * 86400))
+    files = authority.issue("127.0.0.1", ends=soon)
+    deployment = make_deployment("sqlite", kind=GatewayDeployment)
+    assert isinstance(deployment, GatewayDeployment)
+    gateway = deployment.gateway(
+        HTTP_PORT=str(free_port()), GATEWAY_TLS_CERTIFICATE=str(files[0]), GATEWAY_TLS_KEY=str(files[1])).start()
+    with watched(quiet, gateway.wait_ready()):
+        assert wait_until_fires(quiet, "IdentityBusCertificateEndsSoon")["component"] == "gateway"
+        for new, file in zip(authority.issue("127.0.0.1"), files):
+            shutil.copy(new, file)
+        wait_until_over(quiet, "IdentityBusCertificateEndsSoon")
 
 
 def test_alerts_all_have_a_test() -> None:

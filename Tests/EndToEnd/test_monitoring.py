@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import yaml
@@ -15,6 +16,7 @@ from identitybus_testkit import commands as c
 from identitybus_testkit.broker import SERVICES
 from identitybus_testkit.commands import fresh
 from identitybus_testkit.deployment import Deployment
+from identitybus_testkit.fakes import Authority
 from identitybus_testkit.gateway import GatewayDeployment
 from identitybus_testkit.monitoring import FOLDER, ONLY_WHEN_WRONG, metrics_of, queries, rules
 from identitybus_testkit.places import REPOSITORY
@@ -88,10 +90,14 @@ def test_monitoring_names_stand_on_the_pages() -> None:
     assert ONLY_WHEN_WRONG <= told
 
 
-def test_monitoring_names_and_labels_are_those_of_processes(make_deployment: Callable[..., Deployment]) -> None:
+def test_monitoring_names_and_labels_are_those_of_processes(
+    make_deployment: Callable[..., Deployment], tmp_path: Path
+) -> None:
     deployment = make_deployment("sqlite", kind=GatewayDeployment)
     assert isinstance(deployment, GatewayDeployment)
     services = [deployment.process(name).start() for name in SERVICES]
+    certificate, key = Authority(tmp_path / "authority").issue("127.0.0.1")
+    services.append(deployment.gateway(GATEWAY_TLS_CERTIFICATE=str(certificate), GATEWAY_TLS_KEY=str(key)).start())
     gateway = deployment.gateway().start()
     for service in (*services, gateway):
         service.wait_ready()

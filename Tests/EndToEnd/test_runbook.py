@@ -4,6 +4,7 @@ says where the embedded broker lets it be."""
 
 import json
 import re
+import shutil
 import subprocess
 import threading
 import time
@@ -21,6 +22,7 @@ from identitybus_testkit.broker import SERVICES
 from identitybus_testkit.commands import fresh
 from identitybus_testkit.databases import PostgresServer
 from identitybus_testkit.deployment import Deployment
+from identitybus_testkit.fakes import Authority
 from identitybus_testkit.gateway import Gateway, GatewayDeployment
 from identitybus_testkit.places import binary, clean_environment
 from identitybus_testkit.service import Service
@@ -227,6 +229,38 @@ def test_runbook_key_ends_soon(well: Ground) -> None:
     answer = well.run("IdentityBusKeyEndsSoon")
     assert answer.returncode == 0 and 'key="demo-soon"' in answer.stdout, answer
     well.write_apps()
+
+
+def test_runbook_certificate_ends_soon(well: Ground, tmp_path: Path) -> None:
+    """What the gateway shows, and the files: its own, a certificate without its key, and both."""
+    authority = Authority(tmp_path / "authority")
+    soon = int(time.time()) + 3 * 86_400
+    first = authority.issue("127.0.0.1", ends=time.strftime("%y%m%d%H%M%SZ", time.gmtime(soon)))
+    second = authority.issue("127.0.0.1", ends="400101000000Z")
+    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    shutil.copy(first[0], certificate)
+    shutil.copy(first[1], key)
+    gateway = well.deployment.gateway(GATEWAY_TLS_CERTIFICATE=str(certificate), GATEWAY_TLS_KEY=str(key))
+    gateway.start().wait_ready()
+
+    def told(status: int) -> tuple[str, str]:
+        answer = well.run("IdentityBusCertificateEndsSoon", service=gateway)
+        assert answer.returncode == status, answer
+        shown, _, rest = answer.stdout.partition("\n")
+        return shown, rest
+
+    shown, files = told(0)
+    assert shown == time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(soon))
+    assert re.search(rf"warn  certificate +ours \({certificate}\): .* ends on {shown[:10]}", files), files
+    shutil.copy(second[0], certificate)
+    until(lambda: gateway.lines('"tls.refused"'), 15, gateway.tail)
+    still, files = told(3)
+    assert still == shown and re.search(r"FAIL  settings +GATEWAY_TLS_KEY .* is not the key of", files), (still, files)
+    assert re.search(r"ok    certificate ", files), files
+    shutil.copy(second[1], key)
+    until(lambda: gateway.lines('"tls.changed"'), 15, gateway.tail)
+    assert told(0)[0] == "2040-01-01T00:00:00+00:00"
+    gateway.kill()
 
 
 def test_runbook_every_block_has_been_run(request: pytest.FixtureRequest) -> None:
