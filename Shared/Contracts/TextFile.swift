@@ -48,9 +48,9 @@ public enum TextFile {
         }
     }
 
-    /// Why the file that a setting of TLS names cannot be read, in words that may be shown: what stands in the place of the path
-    /// may be the key itself. What the file holds is for others to judge.
-    public static func tlsProblem(_ path: String) -> String? {
+    /// Why the file of a key, a certificate or a keytab cannot be read, in words that may be shown: what stands in the place of
+    /// the path may be the key itself. What the file holds is for others to judge.
+    public static func problem(of path: String) -> String? {
         if path.contains("-----BEGIN ") {
             return "is the text of a PEM file and not its path; write it to a file, and set its path"
         }

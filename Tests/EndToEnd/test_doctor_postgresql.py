@@ -181,7 +181,7 @@ def test_doctor_of_certificates_of_postgresql(store: Server, authority: Authorit
         assert re.search("localhost, ended [0-9]+ days ago, issued by .*: ended on 2019-02-01", report.of(id)["message"]), report.text
     finally:
         shows(store, *authority.issue("localhost", ends="390101000000Z"))
-    missing = store.as_role("doctored", "?sslmode=verify-full", "localhost") | {"PGSSLROOTCERT": "/nosuch"}
+    missing = store.as_role("doctored", "?sslmode=verify-full", "localhost")
     is_defect(doctor(missing, "--as", "link"), id, "no-ca-file", "root certificate file")
 
 

@@ -84,11 +84,12 @@ def test_every_limit_is_one_that_programs_refuse_beyond() -> None:
 
 def test_values_are_shown_and_secrets_are_not(tmp_path: Path) -> None:
     (tmp_path / "key").write_text("a-key-that-nobody-may-see\n")
+    (authorities := tmp_path / "ca.pem").write_text("")
     environment = {
         "BATCH_SIZE": "7", "DATABASE_URL": "postgresql://me:hush-hush@db/x", "KAFKA_SASL_PASSWORD": "hush-hush",
         "KAFKA_SASL_MECHANISM": "PLAIN", "KAFKA_SASL_USERNAME": "me", "KAFKA_SECURITY_PROTOCOL": "SASL_SSL",
         "IDENTITYBUS_INTERNAL_KEY_FILE": str(tmp_path / "key"),
-        "KAFKA_CONSUMER_FETCH_WAIT_MAX_MS": "10", "PGPASSWORD": "hush-hush", "PGSSLROOTCERT": "/ca.pem"}
+        "KAFKA_CONSUMER_FETCH_WAIT_MAX_MS": "10", "PGPASSWORD": "hush-hush", "PGSSLROOTCERT": str(authorities)}
     lines = [(), ("--set",), ("--json",), ("--json", "--set"), ("DATABASE_URL",), ("KAFKA_SASL_PASSWORD",)]
     with ThreadPoolExecutor() as pool:
         answers = list(pool.map(lambda line: tool("settings", *line, environment=environment), lines))
@@ -102,7 +103,7 @@ def test_values_are_shown_and_secrets_are_not(tmp_path: Path) -> None:
         "KAFKA_SASL_PASSWORD": ("‹hidden›", "environment"), "KAFKA_SASL_MECHANISM": ("PLAIN", "environment"),
         "KAFKA_SASL_USERNAME": ("‹hidden›", "environment"), "KAFKA_SECURITY_PROTOCOL": ("SASL_SSL", "environment"),
         "IDENTITYBUS_INTERNAL_KEY": (str(tmp_path / "key"), "file"), "PGPASSWORD": ("‹hidden›", "environment"),
-        "KAFKA_CONSUMER_FETCH_WAIT_MAX_MS": ("10", "environment"), "PGSSLROOTCERT": ("/ca.pem", "environment")}
+        "KAFKA_CONSUMER_FETCH_WAIT_MAX_MS": ("10", "environment"), "PGSSLROOTCERT": (str(authorities), "environment")}
     assert set(settings(environment, "BATCH_SIZE")) == {"BATCH_SIZE"}
     assert "ALIAS_DELAY" in settings({}, "--as", "sync") and "ALIAS_DELAY" not in settings({}, "--as", "link")
     assert "BATCH_SIZE" not in settings({}, "--as", "gateway")
@@ -164,12 +165,19 @@ OF_SERVICES = {
     "KAFKA_OAUTHBEARER_TOKEN_FILE": {
         "KAFKA_OAUTHBEARER_TOKEN_FILE": "/none/hush", "KAFKA_SASL_MECHANISM": "OAUTHBEARER", "KAFKA_SECURITY_PROTOCOL": "SASL_SSL"},
     "KAFKA_SASL_KERBEROS_KEYTAB": {"KAFKA_SECURITY_PROTOCOL": "SASL_PLAINTEXT", "KAFKA_SASL_MECHANISM": "GSSAPI"},
+    "KAFKA_SASL_KERBEROS_KEYTAB, another": {
+        "KAFKA_SECURITY_PROTOCOL": "SASL_PLAINTEXT", "KAFKA_SASL_MECHANISM": "GSSAPI", "KAFKA_SASL_KERBEROS_KEYTAB": "/none"},
     "KAFKA_SSL_KEY_LOCATION": {"KAFKA_SECURITY_PROTOCOL": "SSL", "KAFKA_SSL_CERTIFICATE_LOCATION": "/etc/hosts"},
     "DATABASE_URL": {"DATABASE_URL": "postgresql://127.0.0.1/x?foo=1"},
     "DATABASE_URL, its TLS": {"DATABASE_URL": "postgresql://127.0.0.1/x?ssl_min_protocol_version=TLSv9"},
     "PGSSLMODE": {"DATABASE_URL": "postgresql://127.0.0.1/x", "PGSSLMODE": "foo"},
     "PGSERVICE": {"DATABASE_URL": "postgresql://127.0.0.1/x", "PGSERVICE": "foo"},
     "PGSSLMINPROTOCOLVERSION": {"DATABASE_URL": "postgresql://127.0.0.1/x", "PGSSLMINPROTOCOLVERSION": "TLSv9"},
+    "PGSSLROOTCERT": {"DATABASE_URL": "postgresql://127.0.0.1/x", "PGSSLROOTCERT": "/none"},
+    "PGSSLCERT": {"DATABASE_URL": "postgresql://127.0.0.1/x", "PGSSLCERT": "/none"},
+    "PGSSLKEY": {"DATABASE_URL": "postgresql://127.0.0.1/x", "PGSSLKEY": "-----BEGIN PRIVATE KEY----- hush"},
+    "PGPASSFILE": {"DATABASE_URL": "postgresql://127.0.0.1/x", "PGPASSFILE": "/none"},
+    "DATABASE_URL, its certificate": {"DATABASE_URL": "postgresql://127.0.0.1/x?sslcert=/none"},
     "DATABASE_SCHEMA_PREFIX": {"DATABASE_SCHEMA_PREFIX": "1abc"},
     "DATA_DIR": {"DATA_DIR": "/etc/hosts"},
     "DATA_DIR, within a file": {"DATA_DIR": "/etc/hosts/store"},

@@ -21,7 +21,7 @@ struct Certificate: Sendable {
         for (variable, path) in [
             ("GATEWAY_TLS_CERTIFICATE", files.certificateChain), ("GATEWAY_TLS_KEY", files.privateKey),
         ] {
-            if let words = TextFile.tlsProblem(path) { throw ConfigurationProblem(variable, words) }
+            if let words = TextFile.problem(of: path) { throw ConfigurationProblem(variable, words) }
         }
         do {
             chain = try NIOSSLCertificate.fromPEMFile(files.certificateChain)

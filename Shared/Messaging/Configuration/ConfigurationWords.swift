@@ -59,7 +59,7 @@ extension [ClientSetting] {
         }
         guard Self.mechanisms.contains(mechanism.value) else { return mechanism.isNot(oneOf: Self.mechanisms) }
         if mechanism.value == "GSSAPI", let keytab = setting("sasl.kerberos.keytab"),
-            let words = TextFile.tlsProblem(keytab.value)
+            let words = TextFile.problem(of: keytab.value)
         {
             return KafkaConfigurationError(variable: keytab.variable, message: words)
         }
@@ -127,7 +127,7 @@ extension ClientSetting {
         var status = stat()
         let isFolder = stat(value, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
         if key == "ssl.ca.location", isFolder, access(value, R_OK) == 0 { return nil }
-        return TextFile.tlsProblem(value).map { KafkaConfigurationError(variable: variable, message: $0) }
+        return TextFile.problem(of: value).map { KafkaConfigurationError(variable: variable, message: $0) }
     }
 
     /// What is wrong with the content of the file, by what librdkafka says of it.

@@ -58,7 +58,7 @@ package struct OTLPReceiver: Sendable {
 
     /// A PEM file of those that may vouch for the collector, which holds some.
     package static func authorities(_ path: String) throws(Problem) -> String {
-        if let words = TextFile.tlsProblem(path) { throw Problem(words: words) }
+        if let words = TextFile.problem(of: path) { throw Problem(words: words) }
         guard TLSStream.canTrust(path) else { throw Problem(words: "\(path) holds no certificate in PEM form") }
         return path
     }

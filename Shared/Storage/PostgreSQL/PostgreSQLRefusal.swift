@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CLibpq
+import Contracts
 import Glibc
 
 extension PostgreSQLDatabase {
@@ -20,11 +21,29 @@ extension PostgreSQLDatabase {
         return names
     }()
 
-    /// What libpq refuses before it asks anybody, of the URL or of the `PG*` variables that say what it leaves open. Asks
-    /// nobody.
+    /// What is wrong with the URL, or with the `PG*` variables that say what it leaves open, before anybody is asked: what libpq
+    /// refuses, and files that cannot be read, without some of which libpq would go on as if they had not been named.
     ///
     /// - Returns: the variable, `nil` for the URL, and what is wrong, in words that go behind it.
     public static func refusal(of url: String) -> (variable: String?, words: String)? {
+        if let refusal = refusalByLibpq(of: url) { return refusal }
+        let given = (try? PostgreSQLURL(url))?.options ?? [:]
+        for (option, variable) in files {
+            guard let path = given[option] ?? getenv(variable).map({ String(cString: $0) }), !path.isEmpty,
+                // The authorities of the machine, and a key in an engine.
+                path != "system", !path.contains(":"), let words = TextFile.problem(of: path)
+            else { continue }
+            return given[option] == nil ? (variable, words) : (nil, "has \(option), whose file \(words)")
+        }
+        return nil
+    }
+
+    private static let files = [
+        ("sslrootcert", "PGSSLROOTCERT"), ("sslcert", "PGSSLCERT"), ("sslkey", "PGSSLKEY"), ("sslcrl", "PGSSLCRL"),
+        ("passfile", "PGPASSFILE"),
+    ]
+
+    private static func refusalByLibpq(of url: String) -> (variable: String?, words: String)? {
         // A place that is there: only the beginning of the connection is looked at.
         let keywords = [("dbname", url), ("host", "localhost"), ("hostaddr", "127.0.0.1"), ("port", "1")]
         var names: [UnsafePointer<CChar>?] = keywords.map { UnsafePointer(strdup($0.0)) } + [nil]
