@@ -237,6 +237,11 @@ def test_a_member_that_is_added_travels_without_another_edit() -> None:
         "-     public init(installId: InstallID, externalId: ExternalID) {",
         "+     public init(installId: InstallID, externalId: ExternalID, label: String? = nil) {",
         "+         self.label = label",
+        '-             let externalId = json.text("externalId")',
+        '+             let externalId = json.text("externalId"),',
+        '+             let label = json.textIfPresent("label")',
+        "-         self.init(installId: InstallID(installId), externalId: ExternalID(externalId))",
+        "+         self.init(installId: InstallID(installId), externalId: ExternalID(externalId), label: label)",
         '+         json.memberIfPresent("label", label)',
         '+         if let label { try Validation.text(label, "label") }',
     ]
