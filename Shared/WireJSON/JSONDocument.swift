@@ -265,13 +265,16 @@ struct JSONTape {
 
     /// Whether a string has exactly these UTF-8 bytes.
     @inline(__always)
-    func isText(_ entry: JSONEntry, _ text: String) -> Bool {
-        guard entry.form != .escaped else { return JSONText.sameBytes(self.text(entry), text) }
+    func isText(_ entry: JSONEntry, _ text: UnsafeRawBufferPointer) -> Bool {
+        guard entry.form != .escaped else { return self.text(entry).utf8.elementsEqual(text) }
         let content = content(entry)
-        guard content.count == text.utf8.count else { return false }
-        return text.utf8.withContiguousStorageIfAvailable {
-            JSONText.equal(content, UnsafeRawBufferPointer($0))
-        } ?? text.utf8.elementsEqual(content)
+        return content.count == text.count && JSONText.equal(content, text)
+    }
+
+    @inline(__always)
+    func isText(_ entry: JSONEntry, _ text: String) -> Bool {
+        text.utf8.withContiguousStorageIfAvailable { isText(entry, UnsafeRawBufferPointer($0)) }
+            ?? text.utf8.elementsEqual(self.text(entry).utf8)
     }
 
     func number(_ entry: JSONEntry) -> JSONNumber {

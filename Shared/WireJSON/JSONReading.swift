@@ -77,16 +77,10 @@ public struct JSONObjectReader {
         let begin = place == end ? first : place
         var here = begin
         let found = document.withTape { tape -> Int? in
+            // In bounds: these are the literal's bytes.
+            let text = UnsafeRawBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount)
             repeat {
-                let entry = tape.entries[here]
-                // In bounds: these are the literal's bytes.
-                let bytes = UnsafeRawBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount)
-                let content = tape.content(entry)
-                if entry.form == .escaped {
-                    if tape.text(entry).utf8.elementsEqual(bytes) { return here + 1 }
-                } else if content.count == bytes.count, JSONText.equal(content, bytes) {
-                    return here + 1
-                }
+                if tape.isText(tape.entries[here], text) { return here + 1 }
                 here = Int(tape.entries[here + 1].next)
                 if here == end { here = first }
             } while here != begin

@@ -88,31 +88,34 @@ package enum PostgreSQLCause: String, Sendable, CaseIterable {
 }
 
 extension PostgreSQLDatabase {
+    /// What the URL says itself; nothing when it cannot be read.
+    static func options(of url: String) -> [String: String] { (try? PostgreSQLURL(url))?.options ?? [:] }
+
+    /// What libpq takes for one of its parameters: what the URL says, else what the variable does.
+    static func parameter(_ option: String, _ variable: String, _ options: [String: String]) -> String? {
+        options[option] ?? getenv(variable).map { String(cString: $0) }
+    }
+
     /// The `sslmode` that connections of this URL have.
     package static func encryption(of url: String) -> String {
-        let given = (try? PostgreSQLURL(url))?.options["sslmode"]
-        return given ?? getenv("PGSSLMODE").map { String(cString: $0) } ?? "prefer"
+        parameter("sslmode", "PGSSLMODE", options(of: url)) ?? "prefer"
     }
 
     /// The file of the authorities that its certificate is compared with.
     package static func authorities(of url: String) -> String? {
-        let given = (try? PostgreSQLURL(url))?.options["sslrootcert"]
-        return given ?? getenv("PGSSLROOTCERT").map { String(cString: $0) }
+        parameter("sslrootcert", "PGSSLROOTCERT", options(of: url))
     }
 
     /// The file of the certificate that we show; `nil` where libpq shows none. It need not be there.
     /// - Parameter home: the folder of this user.
     package static func ownCertificate(of url: String, home: String) -> String? {
-        let options = (try? PostgreSQLURL(url))?.options ?? [:]
-        func value(_ name: String, _ variable: String) -> String? {
-            options[name] ?? getenv(variable).map { String(cString: $0) }
-        }
-        if value("sslcertmode", "PGSSLCERTMODE") == "disable" { return nil }
-        return value("sslcert", "PGSSLCERT") ?? "\(home)/.postgresql/postgresql.crt"
+        let options = options(of: url)
+        if parameter("sslcertmode", "PGSSLCERTMODE", options) == "disable" { return nil }
+        return parameter("sslcert", "PGSSLCERT", options) ?? "\(home)/.postgresql/postgresql.crt"
     }
 
     /// The name of the database; empty for the default one.
-    package static func name(of url: String) -> String { (try? PostgreSQLURL(url))?.options["dbname"] ?? "" }
+    package static func name(of url: String) -> String { options(of: url)["dbname"] ?? "" }
 
     /// The certificate that the server shows. The connection ends before anybody signs in, so no password is sent.
     ///

@@ -27,9 +27,9 @@ extension PostgreSQLDatabase {
     /// - Returns: the variable, `nil` for the URL, and what is wrong, in words that go behind it.
     public static func refusal(of url: String) -> (variable: String?, words: String)? {
         if let refusal = refusalByLibpq(of: url) { return refusal }
-        let given = (try? PostgreSQLURL(url))?.options ?? [:]
+        let given = options(of: url)
         for (option, variable) in files {
-            guard let path = given[option] ?? getenv(variable).map({ String(cString: $0) }), !path.isEmpty,
+            guard let path = parameter(option, variable, given), !path.isEmpty,
                 // The authorities of the machine, and a key in an engine.
                 path != "system", !path.contains(":"), let words = TextFile.problem(of: path)
             else { continue }
@@ -62,7 +62,7 @@ extension PostgreSQLDatabase {
     private static func variable(refusedWith words: String, _ url: String) -> String? {
         guard let defaults = PQconndefaults() else { return nil }
         defer { PQconninfoFree(defaults) }
-        let given = (try? PostgreSQLURL(url))?.options ?? [:]
+        let given = options(of: url)
         var best: (variable: String, keyword: String)?
         var option = defaults
         while let keyword = option.pointee.keyword {
