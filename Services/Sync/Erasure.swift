@@ -150,11 +150,13 @@ extension SyncDecider {
         var decision = wiped.decision
         decision.outcome = .pending(nil)
         decision.changes += users.map { .forgotten(LinkedUser(app: app, id: $0)) }
-        let commands: [any CommandMessage] = [ForgetSessions(mpids: wiped.mpids)] + persons
-        decision.forwards = commands.enumerated().map { Forward(id: context.forwardID($0), command: $1) }
         let certificate = certificate(
             of: named, cause, wiped.counts, others: named.others.subtracting(wiped.mpids).count,
             .init(userIds: users, mpids: wiped.mpids))
+        // Of one that is erased again, everybody who went with it: the certificate is theirs too.
+        let sessions = ForgetSessions(mpids: certificate.subject.mpids)
+        let commands: [any CommandMessage] = [sessions] + persons
+        decision.forwards = commands.enumerated().map { Forward(id: context.forwardID($0), command: $1) }
         let erasure = Erasure(
             command: context.command, certificate: certificate, waiting: decision.forwards.map(\.id),
             persons: Dictionary(

@@ -183,8 +183,7 @@ extension SyncDecider {
             guard isOver else {
                 // Whoever keeps it open, those who were certain go everywhere (S215).
                 let settled = settle(row, since: before, isDone: false)
-                guard let open = unfinished(row), !open.isRunning,
-                    var decision = try askAgain(row, open.certificate)
+                guard let stuck = stuck(unfinished(row)), var decision = try askAgain(row, stuck)
                 else { return settled }
                 decision.changes += settled.changes
                 decision.events += settled.events
@@ -233,24 +232,29 @@ extension SyncDecider {
         _ changed: SubjectRequestRow, since before: SubjectRequestRow
     ) throws(Rejection) -> Decision {
         var row = changed
-        guard let open = unfinished(row) else { return settle(row, since: before, isDone: true) }
-        row.reason = open.isRunning ? nil : .serverError
-        row.askAt = context.now.milliseconds + (open.isRunning ? Self.soon : Self.later)
-        let again = open.isRunning ? nil : try askAgain(row, open.certificate)
-        var decision = again ?? Decision(.noted)
+        let open = unfinished(row)
+        if open.isEmpty { return settle(row, since: before, isDone: true) }
+        let stuck = stuck(open)
+        row.reason = stuck == nil ? nil : .serverError
+        row.askAt = context.now.milliseconds + (stuck == nil ? Self.soon : Self.later)
+        var decision = Decision(.noted)
+        if let stuck { decision = try askAgain(row, stuck) ?? decision }
         decision.changes.append(.request(row))
         decision.events += news(row, since: before)
         return decision
     }
 
-    /// What is not done in all services, and whether any of them is still at it; `nil` when all is done.
-    private func unfinished(_ row: SubjectRequestRow) -> (certificate: ErasureCertificate, isRunning: Bool)? {
-        guard let open = certificates(of: row).first(where: { $0.completedAt == nil }) else { return nil }
-        let erasures = state.erasures.values.filter { erasure in
-            erasure.command.app == app && erasure.certificate.subject.mpids.contains(where: row.mpids.contains)
+    /// What is not done in all services.
+    private func unfinished(_ row: SubjectRequestRow) -> [ErasureCertificate] {
+        certificates(of: row).filter { $0.completedAt == nil }
+    }
+
+    /// Of these the first that no service is still at, whatever the others wait for (S215).
+    private func stuck(_ unfinished: [ErasureCertificate]) -> ErasureCertificate? {
+        let running = state.erasures.values.filter { $0.command.app == app && !$0.isStuck }
+        return unfinished.first { certificate in
+            !running.contains { $0.certificate.subject.mpids.contains(where: certificate.subject.mpids.contains) }
         }
-        let first = erasures.min { $0.command < $1.command }
-        return (first?.certificate ?? open, !erasures.allSatisfy(\.isStuck))
     }
 
     /// Has the services asked again that could not do their part.

@@ -137,6 +137,29 @@ import WireJSON
         #expect(whole.isComplete && whole.done.link == links.done.link)
     }
 
+    /// S55: the certificate of one is of all who went with it.
+    @Test func whoWentTogetherIsForgottenTogetherAlsoTheSecondTime() throws {
+        let world = world()
+        world.principal = Principal(kind: .apiKey("k"), scopes: [.identitySync, .userDelete, .admin])
+        let gone = try [1, 2].map { try world.given($0, [Identity(.email, "family@x")]) }
+        #expect(world.run(.erase(EraseProfile(identities: ["email": "family@x"], everyHolder: true))) == .pending)
+        let sessions = AnyHashable(ForgetSessions(mpids: gone))
+        #expect(forwards(world) == [sessions])
+        let first = try #require(world.last?.forwards.first)
+        world.run(.answered(ForwardAnswer(forwardID: first.id, isPending: false, part: nil)))
+        #expect(world.run(.erase(EraseProfile(mpid: gone[1]))) == .pending)
+        #expect(forwards(world) == [sessions])
+        let second = try #require(world.last?.forwards.first)
+        world.run(.answered(ForwardAnswer(forwardID: second.id, isPending: false, part: .part())))
+        for mpid in gone {
+            guard case .certificate(let whole) = world.run(.getErasure(GetProfileErasure(mpid: mpid))) else {
+                Issue.record("\(mpid) has no certificate")
+                continue
+            }
+            #expect(whole.isComplete && whole.mpids == gone)
+        }
+    }
+
     /// S55, S97: an erasure that comes again while the first one waits is not over before the others have done their part.
     @Test func whoAsksAgainWaitsForTheOthersToo() throws {
         let world = world()

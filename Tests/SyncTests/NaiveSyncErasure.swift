@@ -283,8 +283,10 @@ extension NaiveSyncModel {
         _ named: [Person], _ which: EraseProfile.Persons, _ users: [UserID]
     ) {
         let now = Timestamp(milliseconds: given)
-        let people = named + companions(of: named, users)
-        deeds.asked = [AnyHashable(ForgetSessions(mpids: people.map(\.mpid).sorted()))]
+        // A ghost's certificate is also of those who went with it.
+        let ghosts = named.filter(\.isErased).flatMap { certificates[$0.mpid]?.mpids ?? [] }
+        let people = (named + companions(of: named, users)).map(\.mpid) + ghosts
+        deeds.asked = [AnyHashable(ForgetSessions(mpids: Set(people).sorted()))]
         guard which != .none else { return }
         for person in named.sorted(by: { $0.mpid < $1.mpid }) {
             let names = which == .marked ? [] : person.ids.filter { $0.type == .customerID }

@@ -333,4 +333,37 @@ import Testing
         #expect(status.status == .inProgress && status.reason == .ambiguousIdentity)
         #expect(status.certificates?.first?.subject.mpids == [anna] && status.certificates?.first?.completedAt != nil)
     }
+
+    /// S215: somebody's erasure that failed does not wait for another's that others are still at (TEST_SEED=12837878551020621715).
+    @Test func aServiceIsAskedAgainAlsoWhileAnotherErasureIsUnderWay() throws {
+        let world = judge(1).world
+        world.settings.uniqueIdentities = [.customerID]
+        let family = try [1, 2].map { try world.given($0, [Identity(.email, "family@x")]) }
+        let id = Self.ids[0]
+        world.run(.fileRequest(FileRequest(requestId: id, kind: .erasure, identities: ["email": "family@x"])))
+        func erase(_ mpid: MPID) -> [Forward] {
+            world.run(.erase(EraseProfile(mpid: mpid)))
+            return world.last?.forwards ?? []
+        }
+        func answer(_ forwards: [Forward], _ part: ErasureCertificate?) {
+            for forward in forwards {
+                world.run(.answered(ForwardAnswer(forwardID: forward.id, isPending: false, part: part)))
+            }
+        }
+        func goOn(after hours: Int64) throws -> SubjectRequestRow {
+            world.now += hours * Self.hour
+            world.run(.processRequest(ProcessRequest(requestId: id)))
+            return try #require(world.state.requests[SubjectRequestRow.Key(app: "demo", id: id)])
+        }
+        answer(erase(family[0]), nil)
+        let underWay = erase(family[1])
+        #expect(try goOn(after: 73).status == .inProgress)
+        let again = world.last?.forwards ?? []
+        #expect(again.map { AnyHashable($0.command) } == [AnyHashable(ForgetSessions(mpids: [family[0]]))])
+        answer(again, .part())
+        #expect(try goOn(after: 2).status == .inProgress)
+        #expect(world.last?.forwards.isEmpty == true)
+        answer(underWay, .part())
+        #expect(try goOn(after: 1).status == .completed)
+    }
 }
