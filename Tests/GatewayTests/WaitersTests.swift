@@ -27,7 +27,7 @@ import WireJSON
     }
 
     @Test func aReplyThatComesBeforeSendReturnsIsNotLost() async {
-        let waiters = Waiters(limit: 1)
+        let waiters = Waiters(limit: 1, timeout: .seconds(8))
         let answer = await waiters.wait(for: question(), until: soon) {
             waiters.resolve(reply("a"))
         }
@@ -36,7 +36,7 @@ import WireJSON
     }
 
     @Test func othersRepliesArePassedOver() async {
-        let waiters = Waiters(limit: 1)
+        let waiters = Waiters(limit: 1, timeout: .seconds(8))
         let answer = await waiters.wait(for: question(), until: soon) {
             waiters.resolve(reply("b"))
             waiters.resolve(reply("a", app: "other"))
@@ -49,7 +49,7 @@ import WireJSON
 
     /// Two commands may have one id: each request gets the answer to its own.
     @Test func aReplyToWhatSomebodyElseSaidIsPassedOver() async {
-        let waiters = Waiters(limit: 2)
+        let waiters = Waiters(limit: 2, timeout: .seconds(8))
         let answer = await waiters.wait(for: question(digest: "mine"), until: soon) {
             waiters.resolve(reply("a", digest: "theirs"))
             #expect(waiters.count == 1)
@@ -59,7 +59,7 @@ import WireJSON
     }
 
     @Test func aDryRunAndTheRealOneHaveTheirOwnAnswers() async {
-        let waiters = Waiters(limit: 2)
+        let waiters = Waiters(limit: 2, timeout: .seconds(8))
         var tried = reply("a", .pending)
         tried.isDryRun = true
         var question = question()
@@ -83,7 +83,7 @@ import WireJSON
     private func isRefused(_ answer: Answer) -> Bool { if case .keyReused = answer { true } else { false } }
 
     @Test func aKeyThatStandsForAnotherRequestIsRefusedAtOnceAndLate() async {
-        let waiters = Waiters(limit: 4)
+        let waiters = Waiters(limit: 4, timeout: .seconds(8))
         let other = question(derived.text, digest: "other")
         let first = await waiters.wait(for: question(derived.text), until: soon) {
             waiters.sweep(now: soon)
@@ -102,7 +102,7 @@ import WireJSON
 
     /// Replicas read each other's replies.
     @Test func aKeyThatAnotherReplicaWasAskedWithIsKnown() async {
-        let waiters = Waiters(limit: 4)
+        let waiters = Waiters(limit: 4, timeout: .seconds(8))
         // Refused itself, so it says nothing about what the key stands for.
         var refused = reply(derived.text, digest: "refused", .rejected)
         refused.reason = "ID_REUSED"
@@ -126,7 +126,7 @@ import WireJSON
     }
 
     @Test func pendingIsAnAnswerWhereItAwaitsTheCaller() async {
-        let waiters = Waiters(limit: 1)
+        let waiters = Waiters(limit: 1, timeout: .seconds(8))
         let answer = await waiters.wait(for: question(acceptsPending: true), until: soon) {
             var platform = reply("a", .pending)
             platform.result = ["awaiting": "platform"]
@@ -140,7 +140,7 @@ import WireJSON
     }
 
     @Test func theBoundHolds() async {
-        let waiters = Waiters(limit: 0)
+        let waiters = Waiters(limit: 0, timeout: .seconds(8))
         let answer = await waiters.wait(for: question(), until: soon) {
             Issue.record("nothing may be sent")
         }
@@ -151,7 +151,7 @@ import WireJSON
     }
 
     @Test func timeOutsAndFailures() async {
-        let waiters = Waiters(limit: 2)
+        let waiters = Waiters(limit: 2, timeout: .seconds(8))
         let late = await waiters.wait(for: question(), until: soon) {
             waiters.sweep(now: soon - .seconds(1))
             #expect(waiters.count == 1)
@@ -170,7 +170,7 @@ import WireJSON
 
     /// The end did not come in time, but the beginning did.
     @Test func timeOutsOfWhatIsUnderWay() async {
-        let waiters = Waiters(limit: 1)
+        let waiters = Waiters(limit: 1, timeout: .seconds(8))
         let answer = await waiters.wait(for: question(), until: soon) {
             waiters.resolve(reply("a", digest: "theirs", .pending))
             waiters.resolve(reply("a", .pending))
@@ -186,7 +186,7 @@ import WireJSON
     /// Many waiters, replies, failures and time-outs from several threads: each waiter is answered exactly once
     /// (twice would trap), and none is left.
     @Test func fromManyThreads() async {
-        let waiters = Waiters(limit: 10_000)
+        let waiters = Waiters(limit: 10_000, timeout: .seconds(8))
         await withTaskGroup(of: Void.self) { group in
             for number in 0..<2000 {
                 let id = "c-\(number % 700)"

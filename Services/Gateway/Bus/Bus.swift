@@ -37,7 +37,7 @@ final class Bus: CommandBus, Service, Sendable {
             configuration.service.kafka.bootstrapServers,
             replyTopic: configuration.service.topics.gatewayReplies)
         writer = CommandWriter(topics: configuration.service.topics, keys: configuration.service.keys)
-        waiters = Waiters(limit: configuration.maxInFlight)
+        waiters = Waiters(limit: configuration.maxInFlight, timeout: configuration.replyTimeout)
         currentApps = Mutex(apps)
     }
 

@@ -30,6 +30,8 @@ struct Shares {
 
     init(limit: Int) { self.limit = limit }
 
+    func count(waitingFor services: Set<String>) -> Int { groups[services, default: 0] }
+
     /// Takes a place, if there is one for this owner.
     mutating func take(_ owner: Owner) -> Bool {
         let pair = Pair(app: owner.app, services: owner.services)

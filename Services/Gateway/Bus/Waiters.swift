@@ -15,7 +15,7 @@ enum Answer: Sendable {
     case unavailable
     /// The caller's Idempotency-Key stands for another request.
     case keyReused
-    /// As many requests wait as may wait for this service, or for this app.
+    /// As many requests wait as may wait for this service, or for this app, or more than it answers in time.
     case full
 }
 
@@ -98,12 +98,26 @@ final class Waiters: Sendable {
         /// Several for one id: the same Idempotency-Key may come twice at once.
         var waiters: [CommandID: [Waiter]] = [:]
         var shares: Shares
+        /// How fast what waits for the same services is answered.
+        var paces: [Set<String>: Pace] = [:]
         var usedKeys = UsedKeys()
     }
 
-    private let state: Mutex<State>
+    /// So many of a group are never too many for its pace, or an eighth of all places: a few say nothing of it.
+    private static let crowd = 50
 
-    init(limit: Int) { state = Mutex(State(shares: Shares(limit: limit))) }
+    private let state: Mutex<State>
+    private let limit: Int
+    private let timeout: Duration
+
+    /// - Parameters:
+    ///   - limit: how many may wait.
+    ///   - timeout: for how long each of them does.
+    init(limit: Int, timeout: Duration) {
+        state = Mutex(State(shares: Shares(limit: limit)))
+        self.limit = limit
+        self.timeout = timeout
+    }
 
     var count: Int { state.withLock(\.shares.count) }
 
@@ -113,7 +127,7 @@ final class Waiters: Sendable {
     func wait(for question: Question, until deadline: ContinuousClock.Instant, send: () -> Void) async -> Answer {
         await withCheckedContinuation { continuation in
             let refusal: Answer? = state.withLock { state in
-                guard state.shares.take(question.owner) else { return .full }
+                guard isInTime(question.owner.services, &state), state.shares.take(question.owner) else { return .full }
                 if question.id.isDerived, !state.usedKeys.use(question.id, for: question.digest) {
                     state.shares.giveBack(question.owner)
                     return .keyReused
@@ -124,6 +138,14 @@ final class Waiters: Sendable {
             }
             if let refusal { continuation.resume(returning: refusal) } else { send() }
         }
+    }
+
+    /// Whether a request that comes now will be answered in time.
+    private func isInTime(_ services: Set<String>, _ state: inout State) -> Bool {
+        let now = ContinuousClock.now
+        let waiting = state.shares.count(waitingFor: services)
+        return !state.paces[services, default: Pace(timeout: timeout, crowd: max(Self.crowd, limit / 8), now: now)]
+            .isTooSlow(for: waiting, at: now)
     }
 
     /// Whether the reply matters here: somebody waits for it, or it tells of an Idempotency-Key that another replica was
@@ -179,7 +201,10 @@ final class Waiters: Sendable {
             let done = waiters.filter(isMeant)
             let rest = waiters.filter { !isMeant($0) }
             state.waiters[id] = rest.isEmpty ? nil : rest
-            for waiter in done { state.shares.giveBack(waiter.question.owner) }
+            for waiter in done {
+                state.shares.giveBack(waiter.question.owner)
+                if case .reply = answer { state.paces[waiter.question.owner.services]?.answered(at: .now) }
+            }
             return done
         }
         for waiter in done { waiter.continuation.resume(returning: answer) }
