@@ -207,5 +207,7 @@ def test_replicas_come_and_go(make_deployment: Callable[..., GatewayDeployment])
         crowd.finish()
         balancer.close()
     seconds = sorted(one.seconds for one in crowd.done)
+    lost = {service.name: service.lines("partitions lost") for service in deployment.services}
+    assert not any(lost.values()), ("a group that changes lets each member keep what stays with it", lost)
     print(f"\ncome and go: {crowd}; p99 {seconds[len(seconds) * 99 // 100]:.2f} s; until all had owners {took}")
     rolling.check(crowd)

@@ -61,6 +61,9 @@ package final class ClientHandle {
     /// The fatal error that the client is in, if any. Cheap enough to ask once per poll.
     var fatalError: KafkaError? { KafkaError.fatal(of: pointer) }
 
+    /// Whether this client is on its way into its group.
+    var isJoining: Bool { callbacks.joining.isJoining }
+
     /// Why this client does not reach its brokers.
     var trouble: BrokerTrouble { callbacks.trouble }
 
@@ -225,8 +228,9 @@ package final class ClientCallbacks {
     var statistics: StatisticsReporter?
     var deliveries: DeliveryCollector?
     var rebalance: Rebalance?
-    /// Kept alive here, because librdkafka's threads write to it until the client's end.
+    /// Kept alive here, because librdkafka's threads write to them until the client's end.
     var wakeUp: WakeUp?
+    fileprivate let joining = JoinWatch()
 
     package init(logger: Logger) {
         self.logger = logger
@@ -271,6 +275,7 @@ package final class ClientCallbacks {
                 ClientCallbacks.of(opaque)?.deliveries?.collect(message)
             }
         case .consumer, .tail:
+            joining.install(in: conf)
             rd_kafka_conf_set_rebalance_cb(conf) { _, code, partitions, opaque in
                 ClientCallbacks.of(opaque)?.rebalance?(code, partitions)
             }

@@ -15,11 +15,12 @@ extension KafkaConsumer {
     /// the answer is logged from a later `poll`.
     ///
     /// - Returns: whether the offsets were handed over (without `wait`) or stored by the broker (with it). False after
-    ///   `close`.
+    ///   `close`, and while the member joins its group (``JoinWatch``): hand them over again later.
     @discardableResult
     public func commit(_ offsets: [TopicPartition: Int64], wait: Bool) -> Bool {
         if isClosed { return false }
         guard !offsets.isEmpty else { return true }
+        if handle.isJoining { return false }
         guard let list = PartitionList(offsets.sorted { $0.key < $1.key }) else { return false }
         let code = wait ? commitAndWait(list) : rd_kafka_commit(handle.pointer, list.pointer, 1)
         if code == RD_KAFKA_RESP_ERR_NO_ERROR { return true }

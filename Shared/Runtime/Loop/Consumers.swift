@@ -258,9 +258,11 @@ package final class Consumers {
         for (topic, mine) in byTopic(partitions) { try consumers[topic]?.resume(mine) }
     }
 
-    func commit(_ offsets: [TopicPartition: Int64], wait: Bool) {
-        for (topic, partitions) in Dictionary(grouping: offsets.keys, by: \.topic) {
-            consumers[topic]?.commit(offsets.filter { partitions.contains($0.key) }, wait: wait)
+    /// - Returns: the partitions whose offsets their groups were told.
+    func commit(_ offsets: [TopicPartition: Int64], wait: Bool) -> [TopicPartition] {
+        byTopic(Array(offsets.keys)).flatMap { topic, partitions in
+            let mine = offsets.filter { partitions.contains($0.key) }
+            return consumers[topic]?.commit(mine, wait: wait) == true ? partitions : []
         }
     }
 

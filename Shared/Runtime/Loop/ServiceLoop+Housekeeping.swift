@@ -25,8 +25,7 @@ extension ServiceLoop {
         lookAtCluster()
         try readNewAppTopics(consumers)
         if housekeeping.commit.ticks(now) {
-            consumers.commit(partitions.uncommitted, wait: false)
-            partitions.committed()
+            partitions.committed(consumers.commit(partitions.uncommitted, wait: false))
         }
         if isAlone { try lookForOthers(consumers, now) }
         // In a replay, what came of it once stands in the topics, and is read in its turn.

@@ -151,8 +151,7 @@ package final class ServiceLoop<Service: CommandService> {
         if signals.isStopping { drain(for: configuration.drainTimeout) }
         saveProgress()
         if signals.isStopping {
-            consumers.commit(partitions.uncommitted, wait: true)
-            partitions.committed()
+            partitions.committed(consumers.commit(partitions.uncommitted, wait: true))
         }
         if !consumers.leave(timeout: .seconds(10), turned: health.turned) {
             logger.notice("a consumer did not close in time", metadata: ["event": "group.close-slow"])

@@ -113,6 +113,25 @@ import Testing
         consumer.close(timeout: .seconds(20))
     }
 
+    /// Its group would answer when the group is another one already, and what librdkafka 2.0.2 makes of that is the loss of
+    /// all partitions.
+    @Test(.enabled(if: TestBroker.isEmbedded, "needs the embedded broker's faults"))
+    func aMemberOnItsWayIntoTheGroupCommitsNothing() throws {
+        let broker = try TestBroker(["in": 1])
+        defer { broker.close() }
+        try broker.faults().setRoundTrip(.milliseconds(300))
+        let consumer = try broker.consumer(["in"], handler: TestHandler())
+        let offsets: [TopicPartition: Int64] = [broker.partition("in", 0): 0]
+        var wasTaken: [Bool] = []
+        try wait(until: consumer.isJoined) {
+            wasTaken.append(consumer.commit(offsets, wait: false))
+            _ = try consumer.poll(maxRecords: 1, timeout: .milliseconds(20))
+        }
+        #expect(wasTaken.contains(false))
+        #expect(consumer.commit(offsets, wait: true))
+        consumer.close(timeout: .seconds(20))
+    }
+
     /// The handler has claimed what is then not read: the consumer must not go on as if nothing were wrong.
     @Test func aRefusedAssignmentEndsTheConsumer() throws {
         let broker = try TestBroker(["in": 1])

@@ -77,6 +77,8 @@ final class RebalanceWorld {
                 next[partition] = record.offset + 1
             }
             consumed += records.count
+            // At any instant of a rebalance, too.
+            member.consumer.commit(next.filter { assignment.contains($0.key) }, wait: false)
         }
     }
 }

@@ -182,7 +182,8 @@ struct Partitions {
     /// Next offsets to tell the groups: what the store has. Nothing here reads them; others measure the lag by them.
     var uncommitted: [TopicPartition: Int64] { all.compactMapValues { $0.position?.uncommitted } }
 
-    mutating func committed() {
-        for partition in all.keys { all[partition]?.position?.committed() }
+    /// The groups were told those of these partitions.
+    mutating func committed(_ places: [TopicPartition]) {
+        for place in places { all[place]?.position?.committed() }
     }
 }
