@@ -174,27 +174,27 @@ def calls(who: Person) -> dict[str, tuple[str, str, Any]]:
         "search": ("POST", "/v1/search", login),
         "modify": ("POST", f"/v1/{who.mpid}/modify", {"environment": "development", "identity_changes": [
             {"identity_type": "email", "old_value": who.email, "new_value": "thief@evil.example"}]}),
-        "verification-login": ("POST", "/v1/verification/login", {"deviceId": fresh("device"), "userId": who.external_id}),
-        "verification-login-identity": ("POST", "/v1/verification/login-identity", {
+        "verificationLogin": ("POST", "/v1/verification/login", {"deviceId": fresh("device"), "userId": who.external_id}),
+        "verificationLoginIdentity": ("POST", "/v1/verification/login-identity", {
             "deviceId": fresh("device"), "identityToken": v.identity_token(
                 [{"identifier": "uid", "value": who.external_id}])}),
-        "verification-check": ("POST", "/v1/verification/check", {"userId": who.external_id, "userAuthToken": "x"}),
-        "verification-session": ("GET", f"/v1/verification/sessions/{who.device}", None),
-        "dsr-file": ("POST", "/v3/requests", {
+        "verificationCheck": ("POST", "/v1/verification/check", {"userId": who.external_id, "userAuthToken": "x"}),
+        "verificationSession": ("GET", f"/v1/verification/sessions/{who.device}", None),
+        "fileSubjectRequest": ("POST", "/v3/requests", {
             "regulation": "gdpr", "subject_request_id": str(uuid.uuid4()), "subject_request_type": "erasure",
             "submitted_time": "2026-10-02T15:00:00Z", "api_version": "3.0",
             "subject_identities": {"email": {"value": who.email, "encoding": "raw"}}}),
-        "dsr-group": ("GET", "/v3/requests?group_id=batch", None),
-        "dsr-status": ("GET", f"/v3/requests/{uuid.uuid4()}", None),
-        "dsr-cancel": ("DELETE", f"/v3/requests/{uuid.uuid4()}", None),
-        "dsr-results": ("GET", f"/v3/requests/{uuid.uuid4()}/results", None),
+        "listSubjectRequests": ("GET", "/v3/requests?group_id=batch", None),
+        "getSubjectRequest": ("GET", f"/v3/requests/{uuid.uuid4()}", None),
+        "cancelSubjectRequest": ("DELETE", f"/v3/requests/{uuid.uuid4()}", None),
+        "getSubjectResults": ("GET", f"/v3/requests/{uuid.uuid4()}/results", None),
         "eraseProfile": ("DELETE", f"/v1/profiles/{who.mpid}", None),
         "getProfileErasure": ("GET", f"/v1/profiles/{who.mpid}/erasure", None),
     }
 
 
 # These say nothing of a person, or are about a device whose id only that device knows: see `test_what_is_left_open`.
-ABOUT_NOBODY = {"events", "openapi", "logout", "verification-logout", "alias", "dsr-discovery"}
+ABOUT_NOBODY = {"events", "openapi", "logout", "verificationLogout", "alias", "discoverSubjectRequests"}
 
 
 def operations() -> set[str]:
@@ -226,8 +226,8 @@ CREDENTIALS: dict[str, list[dict[str, str]]] = {
 }
 # What another app's credentials do under their own roof, with the same ids: they work there, and tell nothing.
 AT_HOME = {
-    "requestAuthenticationCode", "linkUser", "createUser", "identify", "login", "search", "verification-check",
-    "verification-login", "verification-session", "eraseUser", "getErasure", "modify", "dsr-file", "dsr-group"}
+    "requestAuthenticationCode", "linkUser", "createUser", "identify", "login", "search", "verificationCheck",
+    "verificationLogin", "verificationSession", "eraseUser", "getErasure", "modify", "fileSubjectRequest", "listSubjectRequests"}
 
 
 @pytest.mark.parametrize("credential", CREDENTIALS)
