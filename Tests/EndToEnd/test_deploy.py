@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ def documents(text: str) -> list[Resource]:
     return [document for document in yaml.safe_load_all(text) if document]
 
 
+@cache
 def rendered(folder: str) -> list[Resource]:
     return documents((FOLDER / "rendered" / f"{folder}.yaml").read_text())
 
@@ -258,6 +260,79 @@ def test_deploy_probes_are_answered(make_deployment: Callable[..., Deployment]) 
         assert startup["periodSeconds"] * startup["failureThreshold"] == 300
     variables = {variable["name"]: variable["value"] for variable in container["env"]}
     assert variables["GATEWAY_PORT"] == str(ports["http"])
+
+
+# The network
+
+
+Ports = set[tuple[str, int]]
+
+
+def policies(folder: str, labels: dict[str, str]) -> list[Resource]:
+    """Those that hold for a pod with these labels. The jobs of `prepare` stand behind those of `production`."""
+    def holds(policy: Resource) -> bool:
+        selector = policy["spec"]["podSelector"]
+        assert set(selector) <= {"matchLabels", "matchExpressions"}
+        for expression in selector.get("matchExpressions", ()):
+            assert expression["operator"] == "In"
+            if labels.get(expression["key"]) not in expression["values"]:
+                return False
+        return all(labels.get(key) == value for key, value in selector.get("matchLabels", {}).items())
+
+    found = of_kind("production" if folder == "prepare" else folder, "NetworkPolicy").values()
+    return [policy for policy in found if holds(policy)]
+
+
+def let_out(found: list[Resource]) -> Ports:
+    rules = [rule for policy in found for rule in policy["spec"].get("egress", ())]
+    assert all(set(rule) == {"ports"} for rule in rules), "whereto is not said: only the ports are"
+    return {(port["protocol"], port["port"]) for rule in rules for port in rule["ports"]}
+
+
+def let_in(found: list[Resource]) -> dict[int, set[str]]:
+    """The namespaces that reach each port."""
+    reached: dict[int, set[str]] = {}
+    for rule in (rule for policy in found for rule in policy["spec"].get("ingress", ())):
+        for place in rule["from"]:
+            name = place["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"]
+            for port in rule["ports"]:
+                reached.setdefault(port["port"], set()).add(name)
+    return reached
+
+
+def test_deploy_the_network_lets_through_what_the_settings_name_and_nothing_else() -> None:
+    """Whether a cluster enforces it cannot be seen here."""
+    page = (REPOSITORY / "docs" / "operations.md").read_text()
+    [collector] = re.findall(r"OTEL_EXPORTER_OTLP_ENDPOINT=http://[\d.]+:(\d+) identitybus", page)
+    # Of Kafka as Amazon MSK has them: plain text, TLS, SCRAM, IAM.
+    kafka, postgres = {9092, 9094, 9096, 9098}, 5432
+    for folder in FOLDERS:
+        told = {int(server.rpartition(":")[2]) for server in settings_of(folder)["KAFKA_BOOTSTRAP_SERVERS"].split(",")}
+        assert told <= kafka
+        for item in rendered(folder):
+            if item["kind"] not in ("Deployment", "Job"):
+                continue
+            labels = item["spec"]["template"]["metadata"]["labels"]
+            found, name = policies(folder, labels), item["metadata"]["name"]
+            # Both ways are closed but for what is named.
+            assert {kind for policy in found for kind in policy["spec"]["policyTypes"]} == {"Ingress", "Egress"}, name
+            out = {("UDP", 53), ("TCP", 53), ("TCP", int(collector)), *(("TCP", port) for port in kafka)}
+            assert let_out(found) == out | ({("TCP", postgres)} if name != "gateway" else set()), name
+            reached = {int(settings_of("production")["HTTP_PORT"]): {"monitoring"}}
+            if name == "gateway":
+                [container] = item["spec"]["template"]["spec"]["containers"]
+                variables = {variable["name"]: variable["value"] for variable in container["env"]}
+                assert "GATEWAY_ADMIN_PORT" not in {*variables, *settings_of(folder)}, "it needs a rule of its own"
+                reached[int(variables["GATEWAY_PORT"])] = {"ingress"}
+            assert let_in(found) == reached, name
+
+
+def test_deploy_the_network_is_as_the_page_tells() -> None:
+    [line] = [line for line in (REPOSITORY / "docs" / "kubernetes.md").read_text().splitlines() if "**Network policies**" in line]
+    assert {"8080", "`monitoring`", "8081", "`ingress`", "4318"} <= set(re.findall(r"\d{4}|`\w+`", line))
+    # The database's URL of the example names no other port than PostgreSQL's own.
+    [url] = re.findall(r"postgresql://\S+", (FOLDER / "secrets.example.yaml").read_text())
+    assert "?" in url and not re.search(r":\d+/", url)
 
 
 # The jobs

@@ -63,6 +63,38 @@ def test_image_has_every_library() -> None:
     assert {library: package for library, package in owned.items() if package not in there} == {}
 
 
+def labels() -> dict[str, str]:
+    """As the Dockerfile writes them, with variables as they are named."""
+    final = (REPOSITORY / "Dockerfile").read_text().rpartition("FROM ")[2]
+    return dict(re.findall(r'(org\.opencontainers\.image\.[a-z.]+)="([^"]*)"', final))
+
+
+def test_image_says_what_it_is() -> None:
+    """Version and commit by what the build is given, so that no label can be of another build; the licence is that of LICENSE."""
+    dockerfile = (REPOSITORY / "Dockerfile").read_text()
+    final = dockerfile.rpartition("FROM ")[2]
+    assert labels() == {f"org.opencontainers.image.{name}": value for name, value in {
+        "title": "IdentityBus",
+        "description": "Who is using this install right now: services on Kafka, their gateway and their command line",
+        "licenses": "Apache-2.0", "version": "${VERSION}", "revision": "${REVISION}", "base.name": "${BASE_IMAGE}"}.items()}
+    # Without an ARG behind the last FROM a variable is empty there.
+    for name in re.findall(r"\$\{(\w+)\}", " ".join(labels().values())):
+        assert re.search(rf"^ARG {name}(=|$)", final, re.M), name
+    # What --version says of the commit is what the label says.
+    assert 'IDENTITYBUS_COMMIT="${REVISION}"' in final
+    assert "Apache License" in (REPOSITORY / "LICENSE").read_text()[:300]
+    for page in ("Dockerfile", "docs/releasing.md"):
+        told = (REPOSITORY / page).read_text()
+        assert '--build-arg VERSION="$(cat VERSION)" --build-arg REVISION="$(git rev-parse HEAD)"' in told, page
+
+
+def test_image_lists_are_where_the_list_of_contents_reads_them() -> None:
+    final = (REPOSITORY / "Dockerfile").read_text().rpartition("FROM ")[2]
+    sbom = (REPOSITORY / "scripts" / "sbom").read_text() + (REPOSITORY / "docs" / "operations.md").read_text()
+    for path in ("/usr/share/identitybus/packages.tsv", "/usr/share/identitybus/Package.resolved"):
+        assert Path(path).name in sbom and (path in final or f"{Path(path).name} {Path(path).parent}/" in final), path
+
+
 @pytest.fixture
 def confined(tmp_path: Path) -> Callable[[str], Path]:
     """A program as the image's user, for whom no file system can be written to but those of the kernel."""
