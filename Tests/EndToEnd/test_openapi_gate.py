@@ -143,6 +143,9 @@ def third_form(one: Document) -> None:
     (lambda one: one.operation("POST /v1/login")["security"].pop(0), "POST /v1/login: basic is not enough any more"),
     (lambda one: one.operation("GET /openapi.json").update(security=[{"basic": []}]),
      "GET /openapi.json: no credential is not enough any more"),
+    (lambda one: one.operation(LINK).update({"x-scope": "admin"}), f"{LINK}: the scope user.link is not enough any more"),
+    (lambda one: one.operation(GROUP).pop("x-or-scope"), f"{GROUP}: the scope support is not enough any more"),
+    (lambda one: one.operation(CONFIRM).update({"x-scope": "sdk"}), f"{CONFIRM}: a scope is needed now"),
     (lambda one: one.all["components"]["securitySchemes"]["apiKey"].update(name="x-key"),
      "the credential apiKey: name is x-key and was x-mp-key"),
     (lambda one: one.all.update(servers=[{"url": "/api"}]), "the server / is gone"),
@@ -179,6 +182,10 @@ def test_what_breaks_a_caller_is_named(change: Callable[[Document], Any], said: 
     lambda one: one.paths.update({"/users": {"post": one.operation(LINK)}}),
     lambda one: one.operation(LINK).update(security=[{"bearerAPIKey": []}, {"basic": []}]),
     lambda one: one.operation(LINK).update(security=[]),
+    lambda one: one.operation(GROUP).update({"x-scope": "support", "x-or-scope": "user.delete"}),
+    lambda one: one.operation(LINK).update({"x-or-scope": "support"}),
+    lambda one: one.operation(LINK).update({"x-scope": "any"}),
+    lambda one: one.operation(LINK).pop("x-scope"),
     lambda one: one.operation(LINK).update(summary="Other words", tags=["devices"]),
     lambda one: one.all["components"]["x-problems"].update(NEW="New."),
     lambda one: one.all["info"].update(version="9.9.9"),
@@ -219,7 +226,9 @@ def test_the_admin_port_has_its_own() -> None:
     changed = copy.deepcopy(admin.document)
     changed["components"]["schemas"]["Key"]["properties"].pop("scopes")
     changed["components"]["schemas"]["Key"]["required"].remove("scopes")
-    assert check_contract.breaks(admin, OpenAPI(changed)) == ["Key (told): the member scopes is gone"]
+    changed["paths"]["/admin/v1/key"]["get"]["x-scope"] = "support"
+    assert check_contract.breaks(admin, OpenAPI(changed)) == [
+        "GET /admin/v1/key: the scope any is not enough any more", "Key (told): the member scopes is gone"]
 
 
 def test_the_command_says_it_by_its_exit_status(tmp_path: Path) -> None:

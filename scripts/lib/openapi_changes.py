@@ -50,12 +50,14 @@ class HTTPChanges(SchemaChanges):
         for choice in self.choices(self.old, old):
             if not any(other <= choice for other in after):
                 yield f"{old.name}: {' with '.join(sorted(choice)) or 'no credential'} is not enough any more"
-        scopes = {new.node.get("x-scope"), new.node.get("x-or-scope")}
-        for key in ("x-scope", "x-or-scope"):
-            if old.node.get(key) and scopes != {None} and old.node[key] not in scopes:
-                yield f"{old.name}: the scope {old.node[key]} is not enough any more"
-        if scopes != {None} and not old.node.get("x-scope"):
+        scopes = {new.node[key] for key in ("x-scope", "x-or-scope") if key in new.node}
+        if not scopes or "any" in scopes:
+            return
+        if "x-scope" not in old.node:
             yield f"{old.name}: a scope is needed now"
+        for key in ("x-scope", "x-or-scope"):
+            if key in old.node and old.node[key] not in scopes:
+                yield f"{old.name}: the scope {old.node[key]} is not enough any more"
 
     def choices(self, document: OpenAPI, operation: Operation) -> list[frozenset[str]]:
         """The credentials of which one is enough; one without parts is none."""
