@@ -2,6 +2,7 @@
 """Producers and consumers that know nothing of IdentityBus but its documentation: the CloudEvents SDK, kcat, openssl and
 a shell. And what happens when they send something twice (guarantee 1)."""
 
+import json
 import os
 import subprocess
 import uuid
@@ -16,9 +17,11 @@ from cloudevents.core.v1.event import CloudEvent
 from identitybus_testkit import commands as c
 from identitybus_testkit.bus import Bus, Record
 from identitybus_testkit.commands import Command, fresh
+from identitybus_testkit.contract import CONTRACT
 from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.places import binary, clean_environment
 from identitybus_testkit.secrets import Headers, derived, secret_of, signature
+from test_contract import GOLDEN
 
 
 @pytest.fixture
@@ -58,6 +61,32 @@ def parsed(record: Record) -> CloudEvent:
 
 
 # The CloudEvents SDK
+
+
+SHOWN = {
+    **{f"{name} {index}": shown for name, message in CONTRACT.messages.items()
+       for index, shown in enumerate(message.get("examples", []))},
+    # Of every type there is one, without headers.
+    **{path.stem: {"payload": json.loads(path.read_text())} for path in GOLDEN}}
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_contracts_the_cloudevents_sdk_reads_what_the_page_shows_in_both_modes(name: str) -> None:
+    payload = SHOWN[name]["payload"]
+    headers = {"content-type": "application/cloudevents+json"} | SHOWN[name].get("headers", {})
+    message = kafka.KafkaMessage(
+        headers={header: value.encode() for header, value in headers.items()},
+        key=payload.get("partitionkey"), value=json.dumps(payload).encode())
+    event = kafka.from_structured(message, JSONFormat())
+    again = kafka.from_binary(kafka.to_binary(event, JSONFormat()), JSONFormat())
+    for read in (event, again):
+        assert isinstance(read, CloudEvent) and read.get_data() == payload.get("data")
+        told = read.get_attributes()
+        for attribute, value in payload.items():
+            if attribute == "time":
+                assert told["time"] == datetime.fromisoformat(value.replace("Z", "+00:00"))
+            elif attribute != "data":
+                assert str(told[attribute]) == str(value), attribute
 
 
 @pytest.mark.parametrize("mode", ["structured", "binary"])
