@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the OpenAPI documents say of scopes, of members that nobody knows and of types of problems is what the gateway does.
-test_gateway_openapi.py looks at the forms of requests and answers."""
+"""What the OpenAPI documents say of scopes, of members that nobody knows, of tags and of types of problems is what the gateway
+does. test_gateway_openapi.py looks at the forms of requests and answers."""
 
 import copy
 import json
@@ -49,7 +49,8 @@ class Shop:
         assert isinstance(gateway, Gateway)
         self.ports: dict[str, Client] = {"api": gateway.client, "admin": gateway.admin}
 
-    def ask(self, port: str, operation: Operation, key: str, body: Any = None, **ids: str) -> Answer:
+    def ask(self, port: str, operation: Operation, key: str, body: Any = None, known: str = "", **ids: str) -> Answer:
+        """`known`: the tag of what is known already."""
         ids = IDS | {"api_key": key} | ids
         path = re.sub(r"\{(\w+)\}", lambda found: ids[found[1]], operation.path)
         query = [f"{name}={ids[name]}" for (place, name), one in DOCUMENTS[port].parameters(operation).items()
@@ -58,6 +59,8 @@ class Shop:
         credential = basic(key) if "identity" in operation.node["tags"] else bearer(key)
         if operation.method != "get":
             credential["Prefer"] = "dry-run"
+        if known:
+            credential["If-None-Match"] = known
         return self.ports[port].send(operation.method.upper(), path, body, credential)
 
 
@@ -125,6 +128,22 @@ def test_members_that_nobody_knows_are_refused_where_that_is_told(shop: Shop, on
     assert is_good, ("the example is a good one", plain.status, plain.body)
     assert more.status == (400 if closed(DOCUMENTS[port], schema) else plain.status), more.body
     assert (b"does not exist" in more.body) == (b"does not exist" in plain.body), more.body
+
+
+def test_what_is_read_has_a_tag_where_that_is_told(shop: Shop) -> None:
+    read = set()
+    for port, operation in EVERY:
+        if operation.method != "get" or "userToken" in str(operation.node["security"]):
+            continue
+        answer = shop.ask(port, operation, "shop-all")
+        if answer.status == 200:
+            read.add(operation.node["operationId"])
+            tag, has_tag = answer.headers["ETag"], "304" in operation.node["responses"]
+            assert (tag is not None) == has_tag, (operation.name, tag)
+            again = shop.ask(port, operation, "shop-all", known=tag or '"x"')
+            assert (again.status, again.body == b"") == ((304, True) if has_tag else (200, False)), operation.name
+    assert {"verificationSession", "listSubjectRequests", "discoverSubjectRequests", "openapi", "getSession", "getFacts",
+            "getKey", "getStatus", "getDeadLetters"} <= read
 
 
 @pytest.mark.parametrize("port", PAGES)
