@@ -113,7 +113,8 @@ MISTAKES: dict[str, list[tuple[Plant, str]]] = {
     "successes": [
         (lambda one: one.link["responses"].pop("200"), f"POST {LINK}: no 2xx"),
         (lambda one: one.link["responses"]["200"].pop("description"), "200: no description"),
-        (lambda one: one.link["responses"]["200"]["content"]["application/json"].pop("schema"), "200: application/json has no schema"),
+        (lambda one: one.link["responses"]["200"]["content"]["application/json"].pop("schema"),
+         "200: application/json has no schema"),
     ],
     "errors": [
         (lambda one: one.answer("Problem404").pop("content"), "404: an error without a body"),

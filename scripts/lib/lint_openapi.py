@@ -129,7 +129,7 @@ def path_parameters(document: OpenAPI) -> Iterator[str]:
 
 def types(document: OpenAPI) -> Iterator[str]:
     """Each parameter, header and member has a type, and each that is taken a limit: of its own, or that of
-    bodies or headers (`x-limit`)."""
+    bodies, headers or heads (`x-limit`)."""
     for where, schema, is_taken in every_schema(document):
         # What says which members go together has none, and what may be anything says so.
         if not FORMS & set(schema) and not re.search(r"\.(not|anyOf)\b", where):
@@ -138,7 +138,7 @@ def types(document: OpenAPI) -> Iterator[str]:
         kind = schema.get("type")
         for one in [kind] if isinstance(kind, str) else kind or []:
             has_limit = LIMITS.get(one, set(schema)) & set(schema) or one == "string" and is_bounded(schema.get("pattern"))
-            if is_taken and schema and not has_limit and schema.get("x-limit") not in ("body", "header"):
+            if is_taken and schema and not has_limit and schema.get("x-limit") not in ("body", "header", "head"):
                 yield f"{where}: a {one} without a limit"
 
 

@@ -13,6 +13,8 @@ PLACES = {"api": "docs/reference/http.md", "admin": "docs/reference/http-admin.m
 TITLES = {"api": "HTTP calls", "admin": "HTTP calls of the admin port"}
 SOURCES = {"api": "openapi.json", "admin": "openapi-admin.json"}
 PROBLEMS = "docs/reference/problems.md"
+# What has no limit of its own has that of these.
+HOLDERS = {"body": "the body", "header": "a header", "head": "the request's head"}
 # Forms that stand in most calls, and are told with the errors.
 ERRORS = ("Problem", "LinkingError", "IdentityError", "AliasError", "PrivacyError")
 
@@ -215,7 +217,7 @@ class HTTPPage(Forms):
         elif least is not None:
             said.append(f"{least} or more")
         if "x-limit" in schema:
-            said.append("as much as the body holds" if schema["x-limit"] == "body" else "as much as a header holds")
+            said.append(f"as much as {HOLDERS[schema['x-limit']]} holds")
         if schema.get("contentEncoding"):
             said.append(schema["contentEncoding"])
         told = ", ".join(filter(None, said))
