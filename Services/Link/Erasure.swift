@@ -7,9 +7,9 @@ import Storage
 
 /// A person that is gone here, and how far the services are that were told. It holds what they are told, in case they must
 /// be told again, until all have answered; its certificate stays beside the person's tombstone (L60).
-public struct Erasure: Codable, Sendable, Hashable {
+public struct Erasure: Stored, Sendable, Hashable {
     /// How far another service is.
-    public enum Part: Codable, Sendable, Hashable {
+    public enum Part: Stored, Sendable, Hashable {
         /// It need not be told: the erasure came from there.
         case untold
         /// It was sent the command with this id.
@@ -26,9 +26,9 @@ public struct Erasure: Codable, Sendable, Hashable {
     }
 
     /// A command that waits for the end, within the person's app.
-    public struct Waiting: Codable, Sendable, Hashable {
+    public struct Waiting: Stored, Sendable, Hashable {
         /// What it is answered at the end.
-        enum Answer: Codable, Sendable, Hashable {
+        enum Answer: Stored, Sendable, Hashable {
             case erased
             /// To `link.forget`, which waits for the user service only: the sync service waits for it itself.
             /// - also: another person that the same command erased.

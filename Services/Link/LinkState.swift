@@ -242,8 +242,8 @@ public struct LinkStore {
                 """
                 CREATE TABLE persons (
                   user_id TEXT NOT NULL PRIMARY KEY, app TEXT NOT NULL, external_id TEXT, external_key BYTEA,
-                  is_erased BIGINT NOT NULL, linked_at BIGINT, created_at BIGINT, barred TEXT, former TEXT,
-                  restrictions TEXT, imported_at BIGINT, imported_as BIGINT,
+                  is_erased BIGINT NOT NULL, linked_at BIGINT, created_at BIGINT, barred TEXT, former BYTEA,
+                  restrictions BYTEA, imported_at BIGINT, imported_as BIGINT,
                   last_decision BIGINT NOT NULL DEFAULT 0,
                   UNIQUE (app, external_key))
                 """,
@@ -256,7 +256,7 @@ public struct LinkStore {
                 // `record` is the whole erasure; the other columns are what it is looked up by.
                 """
                 CREATE TABLE erasures (
-                  user_id TEXT NOT NULL PRIMARY KEY, user_forward TEXT, sync_forward TEXT, record TEXT NOT NULL)
+                  user_id TEXT NOT NULL PRIMARY KEY, user_forward TEXT, sync_forward TEXT, record BYTEA NOT NULL)
                 """,
                 "CREATE INDEX erasures_of_user_forward ON erasures (user_forward)",
                 "CREATE INDEX erasures_of_sync_forward ON erasures (sync_forward)",
@@ -340,8 +340,8 @@ extension Person: SQLKeyedRecord {
         try columns.column("created_at", &createdAt)
         var text = barred.isEmpty ? nil : barred.map(\.bytes.hex).joined(separator: ",")
         try columns.column("barred", &text)
-        try columns.list("former", &former)
-        try columns.list("restrictions", &restrictions)
+        try columns.stored(list: "former", &former)
+        try columns.stored(list: "restrictions", &restrictions)
         var (at, element) = (imported?.at, imported?.element)
         try columns.column("imported_at", &at)
         try columns.column("imported_as", &element)
@@ -354,18 +354,6 @@ extension Person: SQLKeyedRecord {
             }
             return TextDigest(bytes: bytes)
         }
-    }
-}
-
-extension SQLColumns {
-    /// A list that is empty mostly, and then takes no room.
-    func list<Element: Codable & Sendable>(
-        _ name: StaticString, _ list: inout [Element]
-    ) throws(StorageError) {
-        guard list.isEmpty || !areWritten else { return try json(name, &list) }
-        var text: String?
-        try column(name, &text)
-        if let text { list = try json([Element].self, from: text, in: name) }
     }
 }
 
@@ -398,6 +386,6 @@ extension Erasure: SQLKeyedRecord {
         try columns.written("user_id", userID, .key)
         try columns.written("user_forward", user.forward)
         try columns.written("sync_forward", sync.forward)
-        try columns.json("record", &self)
+        try columns.stored("record", &self)
     }
 }

@@ -25,7 +25,7 @@ extension LinkDecider {
 }
 
 /// What a profile of the sync service last said of a person.
-struct Restriction: Codable, Sendable, Hashable {
+struct Restriction: Stored, Sendable, Hashable {
     var mpid: MPID
     var isRestricted: Bool
     /// In milliseconds since 1970.

@@ -2,10 +2,11 @@
 
 import Apps
 public import Contracts
+public import Storage
 
 /// What keeps two profiles apart: one of them may not have what the other had (S127). Each of the two has it, so that every
 /// decision that gives either a value has read it.
-public struct Barrier: Codable, Sendable, Hashable {
+public struct Barrier: Stored, Sendable, Hashable {
     public var identity: Identity
     /// Who may not have the identity.
     public var mpid: MPID

@@ -138,64 +138,6 @@ enum NumberList {
     }
 }
 
-/// Identities as JSON: `[{"type":"email","value":"a@b.example"}]`.
-enum IdentityList {
-    /// - Returns: `nil` for values that JSON would have to escape.
-    static func text(_ identities: [Identity]) -> String? {
-        var text = "["
-        for identity in identities {
-            let value = identity.value.text
-            guard !value.utf8.contains(where: isEscaped) else { return nil }
-            if text.utf8.count > 1 { text += "," }
-            text += #"{"type":""#
-            text += identity.type.rawValue
-            text += #"","value":""#
-            text += value
-            text += #""}"#
-        }
-        text += "]"
-        return text
-    }
-
-    /// - Returns: `nil` for what is not written like this to the letter.
-    static func read(_ text: String) -> [Identity]? {
-        var text = text
-        return text.withUTF8 { bytes in
-            var rest = bytes[...]
-            guard skip("[", &rest) else { return nil }
-            var identities: [Identity] = []
-            while !skip("]", &rest) {
-                guard identities.isEmpty || skip(",", &rest), skip(#"{"type":""#, &rest),
-                    let type = IdentityType(rawValue: plain(&rest)), skip(#"","value":""#, &rest)
-                else { return nil }
-                let value = plain(&rest)
-                guard skip(#""}"#, &rest) else { return nil }
-                identities.append(Identity(type, IdentityValue(value)))
-            }
-            return rest.isEmpty ? identities : nil
-        }
-    }
-
-    /// What JSON has to escape: quotation marks, backslashes and control characters.
-    private static func isEscaped(_ byte: UInt8) -> Bool {
-        byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\")
-    }
-
-    private static func skip(_ word: StaticString, _ rest: inout Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
-        let word = UnsafeBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount)
-        guard rest.starts(with: word) else { return false }
-        rest = rest.dropFirst(word.count)
-        return true
-    }
-
-    /// As far as nothing is escaped.
-    private static func plain(_ rest: inout Slice<UnsafeBufferPointer<UInt8>>) -> String {
-        let end = rest.firstIndex(where: isEscaped) ?? rest.endIndex
-        defer { rest = rest[end...] }
-        return String(decoding: rest[..<end], as: UTF8.self)
-    }
-}
-
 extension SQLColumns {
     func numbers<Element: NumberTuple>(
         _ name: StaticString, _ list: inout [Element], _ role: Role = .latest
@@ -207,19 +149,6 @@ extension SQLColumns {
             throw StorageError(kind: .invalid, message: "column \(name) holds a list of numbers that is damaged")
         }
         list = read
-    }
-
-    /// Any JSON of identities is read; what is written is the same as of any other value.
-    func identities(_ name: StaticString, _ identities: inout [Identity]) throws(StorageError) {
-        if areWritten, var text = IdentityList.text(identities) { return try column(name, &text) }
-        guard areRead else { return try json(name, &identities) }
-        var text = ""
-        try column(name, &text)
-        if let read = IdentityList.read(text) {
-            identities = read
-        } else {
-            identities = try json([Identity].self, from: text, in: name)
-        }
     }
 
     func bucket(

@@ -12,7 +12,7 @@ extension Profile: SQLKeyedRecord {
     public mutating func columns(_ columns: SQLColumns) throws(StorageError) {
         try columns.column("app", &app, .key)
         try columns.column("mpid", &mpid, .key)
-        try columns.identities("identities", &identities)
+        try columns.stored("identities", &identities)
         try columns.column("first_seen", &firstSeen)
         try columns.column("last_seen", &lastSeen)
         try columns.numbers("given_at", &namedAt)
@@ -35,7 +35,7 @@ extension Profile: SQLKeyedRecord {
         try formerName(columns)
         try aliases(columns)
         try columns.column("growth", &growth)
-        try barriers(columns)
+        try columns.stored(list: "barriers", &barriers)
         try restriction(columns)
         var (at, element) = (imported?.at, imported?.element)
         try columns.column("imported_at", &at)
@@ -66,12 +66,6 @@ extension Profile {
         else { throw StorageError(kind: .invalid, message: "column aliases holds lists of numbers that are damaged") }
         (aliasSources, aliasedSince) = (Int(sources[0]), since.first)
         (aliasWindows, aliasedFrom, aliasedInto) = (windows, from, into)
-    }
-
-    private mutating func barriers(_ columns: SQLColumns) throws(StorageError) {
-        var some = barriers.isEmpty ? nil : barriers
-        try columns.json("barriers", &some)
-        if columns.areRead { barriers = some ?? [] }
     }
 
     private var isAliased: Bool {
@@ -146,7 +140,7 @@ extension DeviceRecord: SQLKeyedRecord {
         try columns.column("current_mpid", &current)
         try columns.column("anonymous_mpid", &anonymous)
         try columns.numbers("users", &users)
-        try columns.identities("identities", &identities)
+        try columns.stored("identities", &identities)
         try columns.column("last_move", &lastMove)
         try columns.lastDecision(&lastDecision)
         try columns.bucket("tokens", "tokens_at", &bucket)
@@ -201,16 +195,14 @@ extension Erasure: SQLKeyedRecord {
 
     public mutating func columns(_ columns: SQLColumns) throws(StorageError) {
         try columns.command("app", "source", "command_id", &command, .key)
-        try columns.json("certificate", &certificate)
+        try columns.stored("certificate", &certificate)
         var forwards = waiting.map(\.text).joined(separator: ",")
         try columns.column("waiting", &forwards)
         waiting = forwards.split(separator: ",").map { CommandID(String($0)) }
         try columns.column("has_failed", &hasFailed)
-        var sorted = SortedKeys(wrappedValue: persons)
-        try columns.json("persons", &sorted)
-        persons = sorted.wrappedValue
+        try columns.stored("persons", &persons)
         var others = also.map { [$0.source.text, $0.id.text] }
-        try columns.json("also", &others)
+        try columns.stored("also", &others)
         also = others.filter { $0.count == 2 }.map {
             CommandKey(app: command.app, source: SourceID($0[0]), id: CommandID($0[1]))
         }
@@ -228,7 +220,7 @@ extension ErasedProfile: SQLKeyedRecord {
     public mutating func columns(_ columns: SQLColumns) throws(StorageError) {
         try columns.column("app", &key.app, .key)
         try columns.column("mpid", &key.id, .key)
-        try columns.json("certificate", &certificate)
+        try columns.stored("certificate", &certificate)
     }
 }
 

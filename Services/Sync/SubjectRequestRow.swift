@@ -6,7 +6,7 @@ import Runtime
 public import Storage
 
 /// What a person asked for (docs/sync.md "Requests of data subjects").
-public struct SubjectRequestRow: Codable, Sendable, Hashable {
+public struct SubjectRequestRow: Stored, Sendable, Hashable {
     public typealias Key = Scoped<SubjectRequestID>
 
     var app: AppID
@@ -70,7 +70,7 @@ extension SubjectRequestRow: SQLKeyedRecord {
         try columns.written("received_at", receivedAt)
         try columns.written("is_open", isOpen)
         try columns.written("ask_at", askAt)
-        try columns.json("record", &self)
+        try columns.stored("record", &self)
     }
 }
 
@@ -80,7 +80,7 @@ extension SyncStore {
         """
         CREATE TABLE subject_requests (
           app TEXT NOT NULL, request_id TEXT NOT NULL, group_key BYTEA, received_at BIGINT NOT NULL,
-          is_open BIGINT NOT NULL, ask_at BIGINT, record TEXT NOT NULL, PRIMARY KEY (app, request_id))
+          is_open BIGINT NOT NULL, ask_at BIGINT, record BYTEA NOT NULL, PRIMARY KEY (app, request_id))
         """,
         "CREATE INDEX subject_requests_of_group ON subject_requests (app, group_key) WHERE group_key IS NOT NULL",
         "CREATE INDEX subject_requests_open ON subject_requests (app) WHERE is_open = 1",

@@ -192,11 +192,11 @@ public struct SyncStore {
             statements: [
                 """
                 CREATE TABLE profiles (
-                  app TEXT NOT NULL, mpid BIGINT NOT NULL, identities TEXT NOT NULL, first_seen BIGINT NOT NULL,
+                  app TEXT NOT NULL, mpid BIGINT NOT NULL, identities BYTEA NOT NULL, first_seen BIGINT NOT NULL,
                   last_seen BIGINT NOT NULL, given_at TEXT NOT NULL, is_orphaned BIGINT NOT NULL,
                   is_erased BIGINT NOT NULL, name TEXT, user_id TEXT, link_external_id TEXT, linked_at BIGINT,
                   link_mpid BIGINT, former_name TEXT, former_since BIGINT, former_until BIGINT, aliases TEXT,
-                  growth BIGINT NOT NULL, barriers TEXT, restriction TEXT, imported_at BIGINT, imported_as BIGINT,
+                  growth BIGINT NOT NULL, barriers BYTEA, restriction TEXT, imported_at BIGINT, imported_as BIGINT,
                   last_decision BIGINT NOT NULL DEFAULT 0, PRIMARY KEY (app, mpid))
                 """,
                 "CREATE INDEX profiles_of_user ON profiles (app, user_id) WHERE user_id IS NOT NULL",
@@ -211,7 +211,7 @@ public struct SyncStore {
                 """
                 CREATE TABLE devices (
                   app TEXT NOT NULL, device_id TEXT NOT NULL, current_mpid BIGINT, anonymous_mpid BIGINT,
-                  users TEXT NOT NULL, identities TEXT NOT NULL, last_move BIGINT NOT NULL, tokens BIGINT,
+                  users TEXT NOT NULL, identities BYTEA NOT NULL, last_move BIGINT NOT NULL, tokens BIGINT,
                   tokens_at BIGINT, last_decision BIGINT NOT NULL DEFAULT 0, PRIMARY KEY (app, device_id))
                 """,
                 "CREATE INDEX devices_of_user ON devices (app, current_mpid) WHERE current_mpid IS NOT NULL",
@@ -235,9 +235,9 @@ public struct SyncStore {
                 """,
                 """
                 CREATE TABLE erasures (
-                  app TEXT NOT NULL, source TEXT NOT NULL, command_id TEXT NOT NULL, certificate TEXT NOT NULL,
-                  waiting TEXT NOT NULL, has_failed BIGINT NOT NULL, persons TEXT NOT NULL,
-                  also TEXT NOT NULL,
+                  app TEXT NOT NULL, source TEXT NOT NULL, command_id TEXT NOT NULL, certificate BYTEA NOT NULL,
+                  waiting TEXT NOT NULL, has_failed BIGINT NOT NULL, persons BYTEA NOT NULL,
+                  also BYTEA NOT NULL,
                   PRIMARY KEY (app, source, command_id))
                 """,
                 """
@@ -248,7 +248,7 @@ public struct SyncStore {
                 "CREATE INDEX erasure_forwards_person ON erasure_forwards (app, external_id)",
                 """
                 CREATE TABLE certificates (
-                  app TEXT NOT NULL, mpid BIGINT NOT NULL, certificate TEXT NOT NULL, PRIMARY KEY (app, mpid))
+                  app TEXT NOT NULL, mpid BIGINT NOT NULL, certificate BYTEA NOT NULL, PRIMARY KEY (app, mpid))
                 """,
                 "CREATE TABLE foldings (app TEXT NOT NULL PRIMARY KEY, types TEXT NOT NULL)",
                 RetentionWalk.table,

@@ -4,10 +4,10 @@ public import Contracts
 public import Storage
 
 /// An install as the user service knows it. One without a record is in the state `none`.
-public struct Installation: Codable, Sendable, Hashable {
+public struct Installation: Sendable, Hashable {
     /// Where the install stands, with all that is known there and nothing else. What each command is answered in each of
     /// them: docs/user.md "States", U50 to U67.
-    public enum State: Codable, Sendable, Hashable {
+    public enum State: Stored, Sendable, Hashable {
         /// A user is on its way.
         case creating(Creation)
         /// There is a user, and nothing goes on.
@@ -20,12 +20,10 @@ public struct Installation: Codable, Sendable, Hashable {
         case resetting(Reset)
     }
 
-    public let app: AppID
-    public let id: InstallID
+    public internal(set) var app: AppID
+    public internal(set) var id: InstallID
     public var state: State
     public var lastDecision = LastDecision()
-
-    private enum CodingKeys: CodingKey { case app, id, state }
 
     init(app: AppID, id: InstallID, _ state: State) {
         self.app = app
@@ -43,10 +41,10 @@ public struct Installation: Codable, Sendable, Hashable {
 public typealias InstallKey = Scoped<InstallID>
 
 /// How an install came to us: on which device, by which creation.
-public struct Registration: Codable, Sendable, Hashable {
+public struct Registration: Stored, Sendable, Hashable {
     /// The code that brought the user, or its link: who repeats that command with it gets the same answer (U8).
-    public struct Redeemed: Codable, Sendable, Hashable {
-        public enum Purpose: String, Codable, Sendable, Hashable { case create, link }
+    public struct Redeemed: Stored, Sendable, Hashable {
+        public enum Purpose: String, Stored, Sendable, Hashable { case create, link }
 
         var digest: CodeDigest
         var purpose: Purpose
@@ -63,7 +61,7 @@ public struct Registration: Codable, Sendable, Hashable {
 }
 
 /// A user on an install, for the SDK to use: from the end of its creation to the beginning of a reset.
-public struct Account: Codable, Sendable, Hashable {
+public struct Account: Stored, Sendable, Hashable {
     var registration: Registration
     let version: Int64
     let status: InstallStatus

@@ -3,12 +3,13 @@
 import Apps
 public import Contracts
 import Runtime
+public import Storage
 
 /// What the link service said about an install. Never more than this is believed of it: replies and events travel on
 /// different topics and overtake each other, and `version` tells which of two is newer.
-public struct LinkFacts: Codable, Sendable, Hashable {
+public struct LinkFacts: Stored, Sendable, Hashable {
     /// A user, as it is on this install.
-    public struct KnownUser: Codable, Sendable, Hashable {
+    public struct KnownUser: Stored, Sendable, Hashable {
         public var id: UserID
         public var isLinked: Bool
         public var isActive: Bool

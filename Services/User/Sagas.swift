@@ -4,7 +4,7 @@ public import Contracts
 import Storage
 
 /// A command that waits for its final answer, within the install's app.
-public struct Waiting: Codable, Sendable, Hashable {
+public struct Waiting: Stored, Sendable, Hashable {
     /// More than this many commands do not wait for one thing (U68).
     static let most = 16
 
@@ -20,7 +20,7 @@ public struct Waiting: Codable, Sendable, Hashable {
 }
 
 /// The `user.create` or `user.link` commands that wait: the one that began it, and those that repeat it.
-public struct Beginners: Codable, Sendable, Hashable {
+public struct Beginners: Stored, Sendable, Hashable {
     let first: Waiting
     var repeats: [Waiting] = []
 
@@ -30,7 +30,7 @@ public struct Beginners: Codable, Sendable, Hashable {
 }
 
 /// An authentication code that is reserved for what goes on at an install.
-public struct HeldCode: Codable, Sendable, Hashable {
+public struct HeldCode: Stored, Sendable, Hashable {
     var externalID: ExternalID
     var digest: CodeDigest
     /// When it was asked for.
@@ -46,7 +46,7 @@ extension EstablishLink {
 }
 
 /// The linker is done, and the link service is asked whether it is so.
-public struct Confirmation: Codable, Sendable, Hashable {
+public struct Confirmation: Stored, Sendable, Hashable {
     /// The `user.confirm-link` commands that wait.
     var commands: [Waiting]
     /// Whom the app's backend linked, as they say (U72); each once.
@@ -61,8 +61,8 @@ public struct Confirmation: Codable, Sendable, Hashable {
 }
 
 /// A user is on its way to an install.
-public struct Creation: Codable, Sendable, Hashable {
-    public enum Step: Codable, Sendable, Hashable {
+public struct Creation: Stored, Sendable, Hashable {
+    public enum Step: Stored, Sendable, Hashable {
         case asking(Question)
         /// The link service knows the install; the app's linker has its turn.
         case awaitingLinker(deadline: Timestamp)
@@ -70,7 +70,7 @@ public struct Creation: Codable, Sendable, Hashable {
     }
 
     /// What the link service is asked.
-    public struct Question: Codable, Sendable, Hashable {
+    public struct Question: Stored, Sendable, Hashable {
         var want: Want
         var attempt = Attempt.first
         var forward: CommandID
@@ -78,13 +78,13 @@ public struct Creation: Codable, Sendable, Hashable {
         var expiry: Timestamp?
     }
 
-    public enum Want: Codable, Sendable, Hashable {
+    public enum Want: Stored, Sendable, Hashable {
         case user(by: Means, resets: [Waiting] = [])
         /// To know the install, so that the app's linker may begin. Its turn is counted from the beginning.
         case linkersTurn(deadline: Timestamp)
     }
 
-    public enum Means: Codable, Sendable, Hashable {
+    public enum Means: Stored, Sendable, Hashable {
         /// The user behind an authentication code.
         case code(HeldCode)
         /// A new user, linked to nobody (U22).
@@ -92,7 +92,7 @@ public struct Creation: Codable, Sendable, Hashable {
     }
 
     /// No creation starts from what an earlier life left on the install.
-    public enum Attempt: String, Codable, Sendable, Hashable {
+    public enum Attempt: String, Stored, Sendable, Hashable {
         case first
         /// What was left is being taken off.
         case detaching
@@ -151,8 +151,8 @@ extension Creation.Want {
 }
 
 /// The link of a user that is on an install is on its way.
-public struct PendingLink: Codable, Sendable, Hashable {
-    public enum Step: Codable, Sendable, Hashable {
+public struct PendingLink: Stored, Sendable, Hashable {
+    public enum Step: Stored, Sendable, Hashable {
         /// The link service is asked to link the user to the external id behind a code.
         case asking(HeldCode, forward: CommandID, resets: [Waiting] = [])
         /// The app's linker has its turn.
@@ -191,7 +191,7 @@ public struct PendingLink: Codable, Sendable, Hashable {
 }
 
 /// A user is on an install and not active there; whoever has a code of its external id makes it so (U79).
-public struct Election: Codable, Sendable, Hashable {
+public struct Election: Stored, Sendable, Hashable {
     var commands: Beginners
     var code: HeldCode
     var forward: CommandID
@@ -200,8 +200,8 @@ public struct Election: Codable, Sendable, Hashable {
 }
 
 /// Whatever is on an install is being taken off.
-public struct Reset: Codable, Sendable, Hashable {
-    public enum Cause: Codable, Sendable, Hashable {
+public struct Reset: Stored, Sendable, Hashable {
+    public enum Cause: Stored, Sendable, Hashable {
         /// Somebody asked for it. The user is the one that was there then: a creation that is reset may have none yet.
         case command(Registration, userID: UserID?)
         /// Somebody asked for it, of an install that we know nothing of; the link service may.
@@ -231,7 +231,7 @@ public struct Reset: Codable, Sendable, Hashable {
 }
 
 /// A creation of which all who waited are told once the install is clean.
-public struct FailedCreation: Codable, Sendable, Hashable {
+public struct FailedCreation: Stored, Sendable, Hashable {
     var registration: Registration
     var commands: Beginners
     /// The `user.confirm-link` commands that wait.
@@ -242,7 +242,7 @@ public struct FailedCreation: Codable, Sendable, Hashable {
 }
 
 /// How something ended without success.
-public enum Failure: Codable, Sendable, Hashable {
+public enum Failure: Stored, Sendable, Hashable {
     case rejected(ReasonCode, String)
     case expired
 

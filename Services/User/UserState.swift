@@ -148,7 +148,7 @@ public struct UserStore {
                 """
                 CREATE TABLE installations (
                   app TEXT NOT NULL, install_id TEXT NOT NULL, phase TEXT NOT NULL, user_id TEXT, forward_id TEXT,
-                  due_at BIGINT, record TEXT NOT NULL,
+                  due_at BIGINT, state BYTEA NOT NULL,
                   last_decision BIGINT NOT NULL DEFAULT 0, PRIMARY KEY (app, install_id))
                 """,
                 "CREATE INDEX installations_of_user ON installations (user_id)",
@@ -247,13 +247,13 @@ extension Installation: SQLKeyedRecord {
     }
 
     public mutating func columns(_ columns: SQLColumns) throws(StorageError) {
-        try columns.written("app", app, .key)
-        try columns.written("install_id", id, .key)
+        try columns.column("app", &app, .key)
+        try columns.column("install_id", &id, .key)
         try columns.written("phase", phase.rawValue)
         try columns.written("user_id", facts.userID)
         try columns.written("forward_id", forward)
         try columns.written("due_at", linkersTurn?.deadline)
-        try columns.json("record", &self)
+        try columns.stored("state", &state)
         try columns.lastDecision(&lastDecision)
     }
 }

@@ -22,6 +22,7 @@ from identitybus_testkit.gateway import SERVICES, Gateway, GatewayDeployment
 from identitybus_testkit.http import Client, bearer
 from identitybus_testkit.places import binary, clean_environment
 from identitybus_testkit.platform import wait_until_quiet
+from identitybus_testkit.stored import identities
 from identitybus_testkit.verification import keys, token
 from identitybus_testkit.verification import login as verified_login
 from identitybus_testkit.waiting import until
@@ -42,7 +43,7 @@ def people(database: Database) -> People:
         "persons": sorted(
             database.execute("SELECT external_id, user_id FROM persons WHERE is_erased = 0"), key=str),
         "installs": sorted(installs),
-        "profiles": sorted((mpid, sorted(str(one) for one in json.loads(known))) for mpid, known in profiles),
+        "profiles": sorted((mpid, sorted(identities(known))) for mpid, known in profiles),
     }
 
 

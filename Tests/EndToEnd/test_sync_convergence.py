@@ -20,6 +20,7 @@ from identitybus_testkit import inbox
 from identitybus_testkit.commands import Command
 from identitybus_testkit.databases import Database
 from identitybus_testkit.deployment import Deployment
+from identitybus_testkit.stored import identities
 from identitybus_testkit.waiting import Deadline, until
 from sync_oracle import LOGIN, PRIORITY, UNIQUE, Identity, Oracle, Told
 
@@ -150,11 +151,11 @@ def check(sent: list[Command], deployment: Deployment) -> None:
         except AssertionError as problem:
             raise AssertionError(f"step {place}: {command}\n{reply}\n{problem}") from None
     profiles = {str(row[0]): row for row in query(
-        "SELECT mpid, identities::json, last_seen, is_orphaned FROM profiles", service="sync")}
+        "SELECT mpid, identities, last_seen, is_orphaned FROM profiles", service="sync")}
     assert set(profiles) == set(oracle.profiles)
     for mpid, profile in oracle.profiles.items():
-        _, identities, seen, is_orphaned = profiles[mpid]
-        assert [(one["type"], one["value"]) for one in identities] == profile.identities, mpid
+        _, known, seen, is_orphaned = profiles[mpid]
+        assert identities(known) == profile.identities, mpid
         assert (seen, bool(is_orphaned)) == (profile.seen, profile.is_orphaned), mpid
     holders = {(kind, value): set(text.split(",")) - {""} for kind, value, text in query(
         "SELECT type, value, holders FROM identities", service="sync")}

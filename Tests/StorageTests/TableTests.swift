@@ -10,9 +10,20 @@ import Testing
 @Suite struct TableTests {
     private enum Colour: String { case red, green }
 
-    private struct Part: Codable, Sendable, Hashable {
+    private struct Part: Stored, Hashable {
         var name: String
         var sizes: [Int]
+
+        init(name: String, sizes: [Int]) { (self.name, self.sizes) = (name, sizes) }
+
+        func store(in bytes: inout StoredWriter) {
+            name.store(in: &bytes)
+            sizes.store(in: &bytes)
+        }
+
+        init(stored bytes: inout StoredReader) throws(StorageError) {
+            (name, sizes) = (try bytes.next(), try bytes.next())
+        }
     }
 
     private struct Thing: SQLKeyedRecord, Hashable {
@@ -22,7 +33,7 @@ import Testing
             CREATE TABLE things (
               app TEXT NOT NULL, id TEXT NOT NULL, colour TEXT NOT NULL, shade TEXT, label TEXT, label_key BYTEA,
               amount BIGINT NOT NULL, seen BIGINT, mpid BIGINT, bytes BYTEA, is_gone BIGINT NOT NULL,
-              made_by TEXT NOT NULL, uses BIGINT NOT NULL, part TEXT NOT NULL, PRIMARY KEY (app, id))
+              made_by TEXT NOT NULL, uses BIGINT NOT NULL, part BYTEA NOT NULL, PRIMARY KEY (app, id))
             """
 
         var key: Scoped<CommandID>
@@ -52,7 +63,7 @@ import Testing
             try columns.column("is_gone", &isGone, .highest)
             try columns.column("made_by", &madeBy, .fixed)
             try columns.column("uses", &uses, .sum)
-            try columns.json("part", &part)
+            try columns.stored("part", &part)
         }
     }
 
@@ -197,7 +208,8 @@ import Testing
     @Test(arguments: SQLEngine.allCases) func damageIsNamed(_ engine: SQLEngine) throws {
         let (store, database) = try store(engine)
         defer { withExtendedLifetime(store) {} }
-        for (column, value) in [("colour", "'blue'"), ("part", "'{'"), ("mpid", "0")] {
+        let bytes = engine == .sqlite ? "x'01ff'" : "'\\x01ff'::bytea"
+        for (column, value) in [("colour", "'blue'"), ("part", bytes), ("mpid", "0")] {
             let error = failure {
                 try database.transaction { (transaction) throws in
                     try Thing.table.save(Self.things, in: transaction)

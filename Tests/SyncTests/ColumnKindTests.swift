@@ -4,39 +4,11 @@ import Contracts
 import Storage
 import TestKit
 import Testing
-import WireJSON
 
 @testable import Sync
 
 /// What stands in one column.
 @Suite struct ColumnKindTests {
-    private static let values: [[String]] = [
-        [], ["a@b.example"], ["two words", "é/\u{7f}\u{2028}", ""], ["\"", "x"], ["x", "\\"], ["\n"], ["\u{1}\u{1f}"],
-    ]
-
-    @Test(arguments: values) func identitiesAreWrittenAsAnyJSON(_ values: [String]) throws {
-        let identities = zip([.email, .customerID, .rokuPublisherID], values).map { Identity($0, IdentityValue($1)) }
-        let json = String(decoding: try WireJSONEncoder().encode(identities), as: UTF8.self)
-        let isEscaped = json.contains("\\")
-        #expect(IdentityList.text(identities) == (isEscaped ? nil : json))
-        #expect(IdentityList.read(json) == (isEscaped ? nil : identities))
-        let store = try SyncTestStore(.sqlite)
-        var profile = Profile(app: "app", mpid: .max, seen: 1)
-        for identity in identities { profile.add(identity, at: 5) }
-        let found = try store.database.transaction { transaction in
-            try Profile.table.insert([profile], in: transaction)
-            #expect(try transaction.query("SELECT identities FROM profiles").first?.text(0) == json)
-            return try Profile.table.find([profile.key], in: transaction)
-        }
-        #expect(found == [profile])
-    }
-
-    @Test(arguments: [
-        "", "[", "[]]", "[{}]", #"[{"type":"email","value":"a"}"#, #"[{"type":"email","value":"a"},]"#,
-        #"[{"type":"email","value":"a"}{"type":"email","value":"b"}]"#, #"[{"type":"none","value":"a"}]"#,
-        #"[{"value":"a","type":"email"}]"#, #" [{"type":"email","value":"a"}]"#, #"[,{"type":"email","value":"a"}]"#,
-    ]) func otherTextIsLeftToTheJSONReader(_ text: String) { #expect(IdentityList.read(text) == nil) }
-
     @Test(arguments: ["", "5,6", "five"]) func everyIdentityHasItsMoment(_ moments: String) throws {
         let store = try SyncTestStore(.sqlite)
         var profile = Profile(app: "app", mpid: .max, seen: 1)

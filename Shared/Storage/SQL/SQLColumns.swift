@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import Contracts
-import WireJSON
 
 /// What can stand in a column.
 public enum SQLType: Sendable {
@@ -161,51 +160,6 @@ public final class SQLColumns {
             value = try cursor.isNull(place) ? nil : Self.word(cursor, place, name)
         } else {
             describe(name, role)
-        }
-    }
-
-    /// A value as JSON text.
-    public func json<Value: Codable>(
-        _ name: StaticString, _ value: inout Value, _ role: Role = .latest
-    ) throws(StorageError) {
-        guard binder != nil || cursor != nil else { return describe(name, role) }
-        do {
-            if let binder {
-                try binder.bind(String(decoding: try WireJSONEncoder().encode(value), as: UTF8.self))
-            } else if let cursor {
-                value = try json(Value.self, from: try cursor.text(nextPlace()), in: name)
-            }
-        } catch let error as StorageError {
-            throw error
-        } catch {
-            throw .invalid("a \(Value.self) cannot be written as JSON into column \(name)")
-        }
-    }
-
-    /// The same, `NULL` where there is none.
-    public func json<Value: Codable>(
-        _ name: StaticString, _ value: inout Value?, _ role: Role = .latest
-    ) throws(StorageError) {
-        if let binder {
-            if var present = value { try json(name, &present, role) } else { try binder.bindNull() }
-        } else if let cursor {
-            let place = nextPlace()
-            value = try cursor.isNull(place) ? nil : json(Value.self, from: cursor.text(place), in: name)
-        } else {
-            describe(name, role)
-        }
-    }
-
-    /// Reads the JSON that stands in a column.
-    public func json<Value: Decodable>(
-        _ type: Value.Type, from text: String, in name: StaticString
-    ) throws(StorageError) -> Value {
-        do {
-            // We wrote it: the limit on what others send says nothing about it.
-            return try WireJSONDecoder().decode(
-                Value.self, from: Array(text.utf8), limits: JSONLimits(maxBytes: .max))
-        } catch {
-            throw .invalid("column \(name) is not the JSON of a \(Value.self)")
         }
     }
 
