@@ -3,7 +3,7 @@
 import Apps
 public import Contracts
 import Runtime
-import Storage
+public import Storage
 
 /// A person that is gone here, and how far the services are that were told. It holds what they are told, in case they must
 /// be told again, until all have answered; its certificate stays beside the person's tombstone (L60).

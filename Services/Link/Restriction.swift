@@ -3,6 +3,7 @@
 import Apps
 import Contracts
 import Runtime
+import Storage
 
 /// A person of whom what is known is kept and not used, by what the sync service tells (docs/link.md "Restriction").
 ///

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import Contracts
-import Storage
+public import Storage
 
 /// A command that waits for its final answer, within the install's app.
 public struct Waiting: Stored, Sendable, Hashable {

@@ -4,7 +4,6 @@ import Contracts
 import Storage
 import TestKit
 import Testing
-import WireJSON
 
 @testable import Sync
 
@@ -54,7 +53,7 @@ extension ServiceStore where Service == SyncService {
             let rows = try transaction.query("SELECT mpid, identities FROM profiles")
             return Dictionary(
                 uniqueKeysWithValues: try rows.map { row in
-                    let identities = try WireJSONDecoder().decode([Identity].self, from: Array(row.text(1).utf8))
+                    let identities = try [Identity](storedBytes: row.blob(1))
                     return (try #require(MPID(row.integer(0))), identities)
                 })
         }
@@ -64,23 +63,22 @@ extension ServiceStore where Service == SyncService {
     /// that one has yet to forget.
     func liveTexts() throws -> [String] {
         try database.transaction { transaction in
-            func texts(_ identities: String?) throws -> [String] {
-                guard let identities else { return [] }
-                return try WireJSONDecoder().decode([Identity].self, from: Array(identities.utf8)).map(\.value.text)
+            func texts(_ identities: [UInt8]) throws -> [String] {
+                try [Identity](storedBytes: identities).map(\.value.text)
             }
             let profiles = "SELECT identities, name, user_id, link_external_id, former_name FROM profiles"
             let said = try transaction.query(profiles).flatMap { row in
-                try texts(row.text(0)) + (1...4).compactMap { try row.optionalText($0) }
+                try texts(row.blob(0)) + (1...4).compactMap { try row.optionalText($0) }
             }
             let barriers = "SELECT barriers FROM profiles WHERE barriers IS NOT NULL"
             let barred = try transaction.query(barriers).flatMap { row in
-                try WireJSONDecoder().decode([Barrier].self, from: Array(row.text(0).utf8)).map(\.identity.value.text)
+                try [Barrier](storedBytes: row.blob(0)).map(\.identity.value.text)
             }
             let devices = try transaction.query("SELECT identities FROM devices")
             let asked = try transaction.query("SELECT persons FROM erasures").flatMap { row in
-                try WireJSONDecoder().decode([String: ForgetPerson].self, from: Array(row.text(0).utf8)).values
+                try [String: ForgetPerson](storedBytes: row.blob(0)).values
             }
-            return try said + barred + devices.flatMap { try texts($0.optionalText(0)) }
+            return try said + barred + devices.flatMap { try texts($0.blob(0)) }
                 + asked.flatMap { [$0.userId?.text, $0.externalId?.text].compactMap(\.self) }
         }
     }
@@ -90,8 +88,7 @@ extension ServiceStore where Service == SyncService {
         try database.transaction { transaction in
             try ["erasures", "certificates"].flatMap { table in
                 try transaction.query("SELECT certificate FROM \(table)").flatMap { row in
-                    let certificate = try WireJSONDecoder().decode(
-                        ErasureCertificate.self, from: Array(row.text(0).utf8))
+                    let certificate = try ErasureCertificate(storedBytes: row.blob(0))
                     return certificate.subject.userIds.map(\.text)
                 }
             }

@@ -113,7 +113,7 @@ def of_service(it: Declared) -> Iterator[str]:
             values = [f"value{place}" for place in range(len(payload))] if len(payload) > 1 else ["value"] * len(payload)
             bound = f"(let {', let '.join(values)})" if values else ""
             yield f"        case .{name}{bound}:"
-            yield f"            bytes.add({number} as UInt8)"
+            yield f"            bytes.add(byte: {number})"
             for value in values:
                 yield f"            {value}.store(in: &bytes)"
         yield "        }"

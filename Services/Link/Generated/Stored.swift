@@ -38,14 +38,14 @@ extension Erasure.Part {
     public func store(in bytes: inout StoredWriter) {
         switch self {
         case .untold:
-            bytes.add(0 as UInt8)
+            bytes.add(byte: 0)
         case .asked(let value):
-            bytes.add(1 as UInt8)
+            bytes.add(byte: 1)
             value.store(in: &bytes)
         case .refused:
-            bytes.add(2 as UInt8)
+            bytes.add(byte: 2)
         case .done:
-            bytes.add(3 as UInt8)
+            bytes.add(byte: 3)
         }
     }
 
@@ -80,9 +80,9 @@ extension Erasure.Waiting.Answer {
     func store(in bytes: inout StoredWriter) {
         switch self {
         case .erased:
-            bytes.add(0 as UInt8)
+            bytes.add(byte: 0)
         case .forgotten(let value):
-            bytes.add(1 as UInt8)
+            bytes.add(byte: 1)
             value.store(in: &bytes)
         }
     }

@@ -78,10 +78,10 @@ extension Creation.Means {
     public func store(in bytes: inout StoredWriter) {
         switch self {
         case .code(let value):
-            bytes.add(0 as UInt8)
+            bytes.add(byte: 0)
             value.store(in: &bytes)
         case .unlinked:
-            bytes.add(1 as UInt8)
+            bytes.add(byte: 1)
         }
     }
 
@@ -116,13 +116,13 @@ extension Creation.Step {
     public func store(in bytes: inout StoredWriter) {
         switch self {
         case .asking(let value):
-            bytes.add(0 as UInt8)
+            bytes.add(byte: 0)
             value.store(in: &bytes)
         case .awaitingLinker(let value):
-            bytes.add(1 as UInt8)
+            bytes.add(byte: 1)
             value.store(in: &bytes)
         case .confirming(let value):
-            bytes.add(2 as UInt8)
+            bytes.add(byte: 2)
             value.store(in: &bytes)
         }
     }
@@ -141,11 +141,11 @@ extension Creation.Want {
     public func store(in bytes: inout StoredWriter) {
         switch self {
         case .user(let value0, let value1):
-            bytes.add(0 as UInt8)
+            bytes.add(byte: 0)
             value0.store(in: &bytes)
             value1.store(in: &bytes)
         case .linkersTurn(let value):
-            bytes.add(1 as UInt8)
+            bytes.add(byte: 1)
             value.store(in: &bytes)
         }
     }
@@ -199,11 +199,11 @@ extension Failure {
     public func store(in bytes: inout StoredWriter) {
         switch self {
         case .rejected(let value0, let value1):
-            bytes.add(0 as UInt8)
+            bytes.add(byte: 0)
             value0.store(in: &bytes)
             value1.store(in: &bytes)
         case .expired:
-            bytes.add(1 as UInt8)
+            bytes.add(byte: 1)
         }
     }
 
@@ -236,21 +236,21 @@ extension Installation.State {
     public func store(in bytes: inout StoredWriter) {
         switch self {
         case .creating(let value):
-            bytes.add(0 as UInt8)
+            bytes.add(byte: 0)
             value.store(in: &bytes)
         case .present(let value):
-            bytes.add(1 as UInt8)
+            bytes.add(byte: 1)
             value.store(in: &bytes)
         case .linking(let value0, let value1):
-            bytes.add(2 as UInt8)
+            bytes.add(byte: 2)
             value0.store(in: &bytes)
             value1.store(in: &bytes)
         case .electing(let value0, let value1):
-            bytes.add(3 as UInt8)
+            bytes.add(byte: 3)
             value0.store(in: &bytes)
             value1.store(in: &bytes)
         case .resetting(let value):
-            bytes.add(4 as UInt8)
+            bytes.add(byte: 4)
             value.store(in: &bytes)
         }
     }
@@ -323,15 +323,15 @@ extension PendingLink.Step {
     public func store(in bytes: inout StoredWriter) {
         switch self {
         case .asking(let value0, let value1, let value2):
-            bytes.add(0 as UInt8)
+            bytes.add(byte: 0)
             value0.store(in: &bytes)
             value1.store(in: &bytes)
             value2.store(in: &bytes)
         case .awaitingLinker(let value):
-            bytes.add(1 as UInt8)
+            bytes.add(byte: 1)
             value.store(in: &bytes)
         case .confirming(let value):
-            bytes.add(2 as UInt8)
+            bytes.add(byte: 2)
             value.store(in: &bytes)
         }
     }
@@ -404,13 +404,13 @@ extension Reset.Cause {
     public func store(in bytes: inout StoredWriter) {
         switch self {
         case .command(let value0, let value1):
-            bytes.add(0 as UInt8)
+            bytes.add(byte: 0)
             value0.store(in: &bytes)
             value1.store(in: &bytes)
         case .commandForUnknown:
-            bytes.add(1 as UInt8)
+            bytes.add(byte: 1)
         case .failure(let value):
-            bytes.add(2 as UInt8)
+            bytes.add(byte: 2)
             value.store(in: &bytes)
         }
     }

@@ -28,7 +28,7 @@ public struct StoredWriter {
         bytes.reserveCapacity(256)
     }
 
-    public mutating func add(_ byte: UInt8) { bytes.append(byte) }
+    public mutating func add(byte: UInt8) { bytes.append(byte) }
 
     public mutating func add(count: Int) { add(unsigned: UInt64(count)) }
 
@@ -71,7 +71,7 @@ public struct StoredReader {
     /// What is thrown for bytes that are none of the form.
     public static let damaged = StorageError.invalid("the bytes are damaged, or of a newer version")
 
-    public var isAtEnd: Bool { place == bytes.count }
+    fileprivate var isAtEnd: Bool { place == bytes.count }
 
     @inlinable public mutating func next<Value: Stored>() throws(StorageError) -> Value { try Value(stored: &self) }
 
@@ -128,6 +128,22 @@ public struct StoredReader {
     }
 }
 
+extension Stored {
+    /// All that stands in the column.
+    public var storedBytes: [UInt8] {
+        var bytes = StoredWriter()
+        store(in: &bytes)
+        return bytes.bytes
+    }
+
+    /// - Throws: ``StorageError/Kind/invalid`` when they are none of this form, also where some are left over.
+    public init(storedBytes: [UInt8]) throws(StorageError) {
+        var bytes = try StoredReader(storedBytes)
+        try self.init(stored: &bytes)
+        guard bytes.isAtEnd else { throw StoredReader.damaged }
+    }
+}
+
 // MARK: What everything is made of
 
 extension String: Stored {
@@ -146,7 +162,7 @@ extension Int: Stored {
 }
 
 extension Bool: Stored {
-    public func store(in bytes: inout StoredWriter) { bytes.add(self ? 1 : 0) }
+    public func store(in bytes: inout StoredWriter) { bytes.add(byte: self ? 1 : 0) }
 
     public init(stored bytes: inout StoredReader) throws(StorageError) {
         switch try bytes.byte() {
@@ -196,7 +212,7 @@ extension Stored where Self: RawRepresentable<String> {
 
 extension Optional: Stored where Wrapped: Stored {
     @inlinable public func store(in bytes: inout StoredWriter) {
-        bytes.add(self == nil ? 0 : 1)
+        bytes.add(byte: self == nil ? 0 : 1)
         self?.store(in: &bytes)
     }
 
@@ -242,23 +258,9 @@ extension SQLColumns {
         _ name: StaticString, _ value: inout Value, _ role: Role = .latest
     ) throws(StorageError) {
         if let binder {
-            try binder.bind(Self.bytes(of: value))
+            try binder.bind(value.storedBytes)
         } else if let cursor {
             value = try Self.read(cursor, nextPlace(), name)
-        } else {
-            describe(name, role, [UInt8].self, selected: name)
-        }
-    }
-
-    /// The same, `NULL` where there is none.
-    public func stored<Value: Stored>(
-        _ name: StaticString, _ value: inout Value?, _ role: Role = .latest
-    ) throws(StorageError) {
-        if let binder {
-            if let value { try binder.bind(Self.bytes(of: value)) } else { try binder.bindNull() }
-        } else if let cursor {
-            let place = nextPlace()
-            value = try cursor.isNull(place) ? nil : Self.read(cursor, place, name)
         } else {
             describe(name, role, [UInt8].self, selected: name)
         }
@@ -268,25 +270,22 @@ extension SQLColumns {
     public func stored<Element: Stored>(
         list name: StaticString, _ list: inout [Element], _ role: Role = .latest
     ) throws(StorageError) {
-        var some = list.isEmpty ? nil : list
-        try stored(name, &some, role)
-        if areRead { list = some ?? [] }
-    }
-
-    private static func bytes(of value: some Stored) -> [UInt8] {
-        var bytes = StoredWriter()
-        value.store(in: &bytes)
-        return bytes.bytes
+        guard !areWritten || list.isEmpty else { return try stored(name, &list, role) }
+        if let binder {
+            try binder.bindNull()
+        } else if let cursor {
+            let place = nextPlace()
+            list = try cursor.isNull(place) ? [] : Self.read(cursor, place, name)
+        } else {
+            describe(name, role, [UInt8].self, selected: name)
+        }
     }
 
     private static func read<Value: Stored>(
         _ cursor: any SQLCursor, _ place: Int, _ name: StaticString
     ) throws(StorageError) -> Value {
-        do {
-            var bytes = try StoredReader(try cursor.blob(place))
-            let value = try Value(stored: &bytes)
-            guard bytes.isAtEnd else { throw StoredReader.damaged }
-            return value
+        do throws(StorageError) {
+            return try Value(storedBytes: try cursor.blob(place))
         } catch {
             throw .invalid("column \(name): \(error.message)")
         }
