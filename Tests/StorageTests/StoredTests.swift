@@ -60,6 +60,7 @@ import Testing
     @Test func anotherWayOfWritingIsNotRead() {
         #expect(throws: StorageError.self) { try Bool(storedBytes: []) }
         #expect(throws: StorageError.self) { try Bool(storedBytes: [2, 0]) }
+        #expect(throws: StorageError.self) { try Bool(storedBytes: [1, 0, 0]) }
     }
 
     @Test(
