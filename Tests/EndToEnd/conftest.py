@@ -11,6 +11,8 @@ TEST_KAFKA_HOME          folder of an Apache Kafka, for tests that start one of 
 TEST_DATABASE_URL        the PostgreSQL server (default: a throw-away one)
 TEST_DATABASE_ROLES      least: each service works with a role of its own that may change no table, and migrates nothing
 E2E_COMMANDS, E2E_SEED   size and seed of the chaos runs
+E2E_REAL_TIME            each limit counts by the clock on the wall (default: by what the machine has for whoever wants to run)
+E2E_LAG_SECONDS          how long commands wait whose lag and age are looked at (default: 8)
 E2E_ALERTS, ALERT_QUIET_SECONDS  see alerts fire in Debian's Prometheus; how long none may where nothing is wrong
 E2E_ROLL_RATE            requests a second while everything is restarted (default: 60); named, each process is restarted alone too
 E2E_SIGN_IN_RATE, E2E_SIGN_IN_SECONDS  how much is asked, and for how long, while Kafka's passwords change (default: 60, 120)

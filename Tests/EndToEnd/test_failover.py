@@ -16,7 +16,7 @@ from identitybus_testkit.databases import PostgresServer, Standby
 from identitybus_testkit.dry_run import lasting
 from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.platform import Platform, Traffic
-from identitybus_testkit.waiting import until
+from identitybus_testkit.waiting import Deadline, until
 
 pytestmark = pytest.mark.slow
 
@@ -53,12 +53,20 @@ def lasts(record: Record) -> str:
     return json.dumps(lasting(record.data), sort_keys=True)
 
 
-def take_over(primary: PostgresServer, standby: Standby, traffic: Traffic) -> None:
+def take_over(platform: Platform, primary: PostgresServer, standby: Standby, traffic: Traffic) -> None:
+    """While nobody takes writes each service says so; soon after the standby does, all are ready."""
     primary.kill()
-    began = time.monotonic()
+
+    def named() -> bool:
+        return all("[08001]" in service.failed_checks().get("database", "") for service in platform.services)
+
+    until(named, 30, lambda: str([service.failed_checks() for service in platform.services]))
     standby.promote()
+    began, in_time = time.monotonic(), Deadline(15)
+    for service in platform.services:
+        service.wait_ready(in_time.left)
     traffic.wait_for_answers(80, 60)
-    print(f"\n80 answers {time.monotonic() - began:.1f} s after the end of the first server")
+    print(f"\n80 answers {time.monotonic() - began:.1f} s after the standby took over")
 
 
 def test_a_synchronous_standby_takes_over(platform: Platform, followed: tuple[PostgresServer, Standby]) -> None:
@@ -68,7 +76,7 @@ def test_a_synchronous_standby_takes_over(platform: Platform, followed: tuple[Po
     processes = [service.process.pid for service in platform.start()]
     traffic = Traffic(platform.bus).start()
     traffic.wait_for_answers(80)
-    take_over(primary, standby, traffic)
+    take_over(platform, primary, standby, traffic)
     conclude(platform, traffic, processes)
     traffic.check(platform)
 
@@ -84,7 +92,7 @@ def test_an_asynchronous_standby_takes_over(platform: Platform, followed: tuple[
     traffic.wait_for_answers(80)
     with_the_first = platform.database.execute("SELECT count(*) FROM persons")
     assert with_the_first > known, "nothing was lost"
-    take_over(primary, standby, traffic)
+    take_over(platform, primary, standby, traffic)
     conclude(platform, traffic, processes)
     # The moment of a login stands in sync's event, and verification has heard another one.
     traffic.check(platform, lasts, frozenset({b"ID_REUSED"}))

@@ -23,18 +23,21 @@ from identitybus_testkit import apps
 from identitybus_testkit import commands as c
 from identitybus_testkit.broker import Broker
 from identitybus_testkit.commands import fresh
-from identitybus_testkit.databases import PostgreSQL, PostgresServer
+from identitybus_testkit.databases import PostgreSQL, PostgresServer, with_role
 from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.fakes import Authority, FakeBroker, Refusing, Talk, closing, free_port, plain, silent, tls
 from identitybus_testkit.gateway import GatewayDeployment
 from identitybus_testkit.places import binary, clean_environment
 from identitybus_testkit.rights import Rights
+from identitybus_testkit.secrets import DATABASE_PASSWORD
 from identitybus_testkit.service import Service
 from identitybus_testkit.up import tool
-from identitybus_testkit.waiting import until
+from identitybus_testkit.waiting import Deadline, until
 
 # Within this time somebody who looks has to be told.
 TOLD = 30.0
+# Within this time after the repair of a database all has to be well.
+WELL = 15.0
 # What may fail beside a check for its sake.
 CONSEQUENCES = {
     "database": {"partitions", "turns"}, "broker": {"group", "publishing", "topics", "replies"},
@@ -87,11 +90,12 @@ def wait_until_over(deployment: Deployment, service: Service, check: str) -> Non
     def line() -> list[dict[str, object]]:
         return events(service, f"{check}.up")
 
-    until(line, TOLD, lambda: f"{check} well again: {failing(service)}\n{service.tail()}")
+    in_time = Deadline(WELL if check == "database" else TOLD)
+    until(line, in_time.left, lambda: f"{check} well again: {failing(service)}\n{service.tail()}")
     [over] = line()
     assert re.fullmatch(r"well again after [\d.]+ s.*", str(over["message"])), over
     assert isinstance(over["fields"]["seconds"], (int, float))  # type: ignore[index]
-    service.wait_ready(TOLD)
+    service.wait_ready(in_time.left)
     assert not failing(service)
     assert deployment.bus.ask(c.register(fresh("install")))["status"] == "succeeded"
 
@@ -140,6 +144,28 @@ def wrong_password(server: PostgresServer, database: PostgreSQL) -> Iterator[Non
 
 
 @contextmanager
+def no_connection_left(_: PostgresServer, database: PostgreSQL) -> Iterator[None]:
+    """Others have all that the server gives to whoever is not its superuser (`max_connections`)."""
+    url, taken = with_role(database.url, "operated").replace(DATABASE_PASSWORD, "right"), []
+    ours = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'identitybus'"
+    with psycopg.connect(database.url, autocommit=True) as watcher:
+        alone = float("inf")
+        # A place is free a moment after its session was ended, and the service looks for one every second.
+        while time.monotonic() < alone + 2:
+            try:
+                taken.append(psycopg.connect(url))
+            except psycopg.OperationalError:
+                if watcher.execute(ours).fetchone() != (0,):
+                    watcher.execute(END_SESSIONS)
+                    alone = float("inf")
+                alone = min(alone, time.monotonic())
+        # Whoever watches has a place too, so it stays.
+        yield
+        for connection in taken:
+            connection.close()
+
+
+@contextmanager
 def full(_: PostgresServer, database: PostgreSQL) -> Iterator[None]:
     """As the server says it when its disk is full."""
     sql(
@@ -184,10 +210,15 @@ DATABASE = {
     stopped: [": connection refused [08001]|closed the connection|terminating connection"],
     read_only: ["takes no writes (read-only) [08001]|read-only transaction"],
     wrong_password: [': password authentication failed for user "operated" [08001]'],
-    full: ["No space left on device"], locked: ["lock"],
+    full: ["No space left on device", "[53100]"], no_connection_left: ["too many clients already|connection slots", "[08001]"],
+    locked: ["lock"],
     outbox_locked: ["another session (process ", ") keeps a lock on identity_link.outbox"],
     installs_locked: ["another session (process ", ") keeps a lock on identity_link.installs"],
     inbox_locked: ["another session (process ", ") keeps a lock on identity_link.inbox_0"]}
+
+# What commands wait for, by its code: libpq has one for all connections that are not made, and the server's words beside it.
+STATES = {
+    stopped: "[08001]", read_only: "[08001]|[25006]", wrong_password: "[08001]", full: "[53100]", no_connection_left: "[08001]"}
 
 
 @pytest.fixture(scope="module")
@@ -210,9 +241,21 @@ def test_operate_the_database(
     deployment = make_deployment(database=database)
     place = f"127.0.0.1:{urlsplit(database.url).port}"
     service = deployment.service(DATABASE_URL=f"postgresql://operated:right@{place}/{name}").start().wait_ready()
+    process = service.process.pid
     with injury(server, database):
+        told = Deadline(TOLD)
         wait_until_told(service, "database", f"PostgreSQL at {place}", *DATABASE[injury])
+        if injury in STATES:
+            until(
+                lambda: says(failing(service).get("database"), (STATES[injury],)), told.left,
+                lambda: f"{STATES[injury]}: {failing(service)}")
+            waiting = [c.register(fresh("install")) for _ in range(20)]
+            deployment.bus.send_all(waiting)
+            until(lambda: service.metric("kafka_consumer_lag") == 20, 20, lambda: f"{service.metric('kafka_consumer_lag')}")
     wait_until_over(deployment, service, "database")
+    if injury in STATES:
+        assert {deployment.bus.reply(command.id)["status"] for command in waiting} == {"succeeded"}
+    assert not deployment.bus.collector.dead_letters and service.process.pid == process and service.is_running
 
 
 @contextmanager
@@ -461,6 +504,35 @@ def test_operate_a_broker_that_lets_nobody_in(
     finally:
         if fake:
             fake.close()
+
+
+@pytest.mark.slow
+def test_operate_a_broker_that_is_away_at_the_start_is_named_all_the_time(
+    authority: Authority, make_deployment: Callable[..., Deployment]
+) -> None:
+    """After 5, 10 and 20 s, by address and cause, and by one metric; the database is not blamed."""
+    deployment = make_deployment(kind=GatewayDeployment)
+    assert isinstance(deployment, GatewayDeployment)
+    cases, fakes, started = ("refused", "wrong password", "TLS to plain"), [], []
+    for case in cases:
+        talk, settings = kafka(case, authority, deployment.directory)
+        port = free_port()
+        fakes += [FakeBroker(talk, port)] if talk else []
+        settings = {"KAFKA_BOOTSTRAP_SERVERS": f"127.0.0.1:{port}", **NO_SASL, **settings}
+        service = deployment.process("link", DATA_DIR=str(deployment.directory / f"store-{port}"), **settings)
+        started += [(case, port, one.start()) for one in (service, deployment.gateway(**settings))]
+    began = time.monotonic()
+    for moment in (5, 10, 20):
+        time.sleep(max(0.0, began + moment - time.monotonic()))
+        for case, port, service in started:
+            checks = failing(service)
+            assert says(checks["broker"]["detail"], (f"Kafka at 127.0.0.1:{port}", KAFKA[case])), (moment, case, checks)
+            assert "database" not in checks and "SQL" not in str(checks), (moment, case, checks)
+            zero = re.findall(r'^identity_check_ok\{check="(\w+)",service="\w+"\} 0$', service.get("/metrics")[1], re.M)
+            assert zero == ["broker"], (moment, case, zero)
+    assert {service.stop() for *_, service in started} == {0}
+    for fake in fakes:
+        fake.close()
 
 
 def test_operate_a_gateway_that_may_not_see_its_topic(gateway_deployment: GatewayDeployment) -> None:

@@ -16,7 +16,7 @@ COMMIT = b"\0COMMIT\0"
 class Proxy:
     """Hands on what comes, in both directions, as long as nothing else is said."""
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, listens_on: int = 0) -> None:
         self.target = (host, port)
         # How long each piece takes, in each direction.
         self.latency = 0.0
@@ -32,7 +32,7 @@ class Proxy:
         for direction in self._open.values():
             direction.set()
         self._connections: set[_Connection] = set()
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server(("127.0.0.1", listens_on))
         self.port: int = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, name="proxy", daemon=True).start()
 

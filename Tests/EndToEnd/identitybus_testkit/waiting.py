@@ -3,7 +3,8 @@
 
 A limit says how long something takes where threads find a core. Several tests share a few cores, and a host may lend
 them to others, so time counts by what the machine has for whoever wants to run: with two threads for each core a second
-is half of one. A quarter of it always counts, so that what hangs does fail.
+is half of one. A quarter of it always counts, so that what hangs does fail. With E2E_REAL_TIME, on a machine that has nothing
+else to do, seconds are those of the clock on the wall.
 """
 
 import os
@@ -16,7 +17,7 @@ Value = TypeVar("Value")
 
 
 class _Clock:
-    LEAST = 0.25
+    LEAST = 1.0 if os.environ.get("E2E_REAL_TIME") else 0.25
     PERIOD = 0.2
 
     def __init__(self) -> None:
