@@ -3,11 +3,13 @@
 stand, on running processes."""
 
 import json
+import os
 import re
 import subprocess
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,13 +19,15 @@ import pytest
 
 from identitybus_testkit import apps
 from identitybus_testkit import commands as c
+from identitybus_testkit import kafka
 from identitybus_testkit.blocks import Page
-from identitybus_testkit.broker import SERVICES
+from identitybus_testkit.broker import SERVICES, Broker
 from identitybus_testkit.commands import PHONE, fresh
 from identitybus_testkit.databases import PostgreSQL, PostgresServer, Standby
 from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.gateway import Gateway, GatewayDeployment
 from identitybus_testkit.http import bearer
+from identitybus_testkit.places import binary, clean_environment
 from identitybus_testkit.platform import Platform, Traffic, wait_until_quiet
 from identitybus_testkit.secrets import INTERNAL_KEY, gateway_keys
 from identitybus_testkit.service import Service
@@ -170,6 +174,65 @@ def test_restore_of_a_link_store_that_is_the_oldest(world: World) -> None:
     world.replay()
     assert world.quiet() == before
     assert world.differences() == NONE
+
+
+@contextmanager
+def another_broker(kind: str, folder: Path) -> Iterator[Broker]:
+    """It has nothing of what the one before had."""
+    server = kafka.Kafka(folder).start() if kind == "kafka" else None
+    broker = server.open() if server else Broker.embedded(folder)
+    try:
+        yield broker
+    finally:
+        (server or broker).close()
+
+
+@pytest.mark.parametrize("kind", ["embedded", pytest.param("kafka", marks=pytest.mark.skipif(
+    not kafka.HOME, reason="TEST_KAFKA_HOME is not the folder of an Apache Kafka"))])
+def test_restore_beside_a_new_kafka(
+    kind: str, open_deployment: Callable[..., AbstractContextManager[Deployment]], directory: Path, tmp_path: Path
+) -> None:
+    """The topics are gone too. Whoever is in the copies has the ids of before, also who was erased since; who came since is
+    nobody."""
+    of_all = {"services": SERVICES, "kind": GatewayDeployment}
+    named, late = [fresh("stay") for _ in range(2)], fresh("late")
+    with another_broker(kind, directory / fresh("broker")) as first, \
+            open_deployment("postgresql", on=first, **of_all) as deployment:
+        assert isinstance(deployment, GatewayDeployment)
+        world = World(deployment, tmp_path)
+        known = [ids_of(world, name) for name in named]
+        before = world.quiet()
+        world.copy(*SERVICES)
+        gone = ids_of(world, late)
+        world.erase(known[1][0])
+        world.quiet()
+    with another_broker(kind, directory / fresh("broker")) as second, open_deployment(
+            on=second, prefix=deployment.prefix, database=deployment.database, **of_all) as deployment:
+        assert isinstance(deployment, GatewayDeployment)
+        world.put_back()
+        world = World(deployment, tmp_path)
+        assert world.quiet() == before and world.differences() == NONE
+        assert [ids_of(world, name) for name in named] == known, "who was there is the same one, also on another phone"
+        again = ids_of(world, late)
+        assert not set(again) & set(gone), "who came after the copies is somebody new"
+        world.quiet()
+        assert world.differences() == NONE
+        assert not deployment.bus.collector.dead_letters
+        # The embedded broker makes no topics for others: then chaos has one of its own.
+        place = {} if second.is_embedded else deployment.environment()
+        minutes = os.environ.get("E2E_CHAOS_MINUTES") or "0.1"
+        chaos = subprocess.run(
+            [binary("identitybus"), "chaos", "--minutes", minutes, "--rate", "20", "--settle", "120"],
+            env=clean_environment() | place | deployment.database.environment(), capture_output=True, text=True, timeout=500)
+        assert chaos.returncode == 0 and "PASSED: " in chaos.stdout, chaos
+        print(next(line for line in chaos.stdout.splitlines() if "PASSED: " in line))
+
+
+def ids_of(world: World, name: str) -> tuple[str, str]:
+    """The user and the profile of who has this name and another phone; made when nobody has it."""
+    user = str(create(world.client, name, fresh("install"), fresh("Model"))["userId"])
+    wait_until_quiet(world.deployment, 60)
+    return user, str(login(world.client, fresh("device"), customerid=name)["mpid"])
 
 
 def test_upgrade_and_the_way_back(world: World) -> None:
