@@ -3,7 +3,7 @@
 but 503 with `Retry-After`, and whoever asks again is told the same.
 
 The usual run has a rate that a debug build carries beside other tests. E2E_ROLL_RATE (500 with release builds) is another;
-then each process is restarted on its own too. What rate there was is printed.
+then each process is restarted on its own too. What rate there was is printed; kubernetes.md says why it may be so much less.
 """
 
 import itertools
@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from confluent_kafka import ConsumerGroupState
+from confluent_kafka.admin import AdminClient
 
 from identitybus_testkit import commands as c
 from identitybus_testkit.commands import PHONE, fresh
@@ -23,14 +25,19 @@ from identitybus_testkit.gateway import Gateway, GatewayDeployment
 from identitybus_testkit.http import basic
 from identitybus_testkit.platform import SERVICES, wait_until_quiet
 from identitybus_testkit.service import Service
-from identitybus_testkit.waiting import until
+from identitybus_testkit.waiting import Deadline, until
 
 RATE = float(os.environ.get("E2E_ROLL_RATE") or 60)
 # Enough that most of them are not waiting while a group comes together anew.
 CLIENTS = int(min(10 * RATE, 2000))
 REPLICAS = 2
-# How long a group may take until each partition has an owner again.
+# How long it may take from a step, the start of a process or the end of one, until each partition has an owner.
 OWNED = 10.0
+# What share of the rate is reached on a real Kafka at least. One that two cores carry is reached whole, but for the end.
+LOW = RATE <= 100
+SHARE = 0.9 if LOW else 0.6
+# Where the rate is one that two cores carry, one request in a hundred may take so long while replicas come and go.
+P99 = 2.0
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 
@@ -39,6 +46,7 @@ class Rolling:
 
     def __init__(self, deployment: GatewayDeployment, replicas: int = REPLICAS, is_patient: bool = False) -> None:
         self.deployment = deployment
+        self._admin = AdminClient(deployment.broker.client())
         usual = deployment.broker.usual_settings()
         self.replicas: dict[str, list[Service]] = {
             name: [deployment.process(name, **usual).start() for _ in range(replicas)] for name in SERVICES}
@@ -94,15 +102,19 @@ class Rolling:
             assert service.stop(60) == 0
             service.start().wait_ready(90)
 
-    def owns_all(self, name: str) -> bool:
-        """Whether each partition of the service's commands has one owner among its replicas."""
-        topic = self.deployment.bus.topic(name)
-        shares = [service.owned().get(topic, set()) for service in self.replicas[name] if service.is_running]
-        return sorted(partition for share in shares for partition in share) == self.deployment.broker.partitions(topic)
+    def owns_all(self, name: str, replicas: int) -> bool:
+        """Whether each partition of the service's commands has one owner, among so many: as Kafka tells it to whoever asks."""
+        topic, group = self.deployment.bus.topic(name), f"{self.deployment.prefix}identity.{name}"
+        told = self._admin.describe_consumer_groups([group])[group].result(30)
+        shares = [member.assignment.topic_partitions for member in told.members]
+        owned = sorted(place.partition for share in shares for place in share if place.topic == topic)
+        return (told.state == ConsumerGroupState.STABLE and len(shares) == replicas
+                and owned == self.deployment.broker.partitions(topic))
 
     def check(self, crowd: Crowd) -> None:
         """Each was told of success, those who ask once more are told the same, and there is one thing for each answer."""
         assert "answer cut" not in crowd.statuses, crowd
+        assert self.deployment.broker.is_embedded or len(crowd.done) >= SHARE * RATE * crowd.seconds, crowd
         done = crowd.done
         assert {(one.kind, one.told[0]) for one in done if one.told} == {
             (kind, 200) for kind in ("creation", "code", "verified", "identify", "link")}, crowd
@@ -184,30 +196,38 @@ def test_replicas_come_and_go(make_deployment: Callable[..., GatewayDeployment])
     crowd = Crowd(balancer, rolling.make, RATE, CLIENTS).start()
     took: dict[str, float] = {}
 
-    def settle(step: str) -> None:
-        began = time.monotonic()
-        until(lambda: all(rolling.owns_all(name) for name in SERVICES), OWNED, f"an owner for each partition: {step}")
+    def settle(step: str, replicas: int, began: float, in_time: Deadline) -> None:
+        until(
+            lambda: all(rolling.owns_all(name, replicas) for name in SERVICES), in_time.left,
+            f"an owner for each partition: {step}")
         took[step] = round(time.monotonic() - began, 1)
+        for name in SERVICES:
+            rolling.replicas[name][-1].wait_ready(90)
         crowd.wait(int(2 * RATE))
 
+    def leave(name: str) -> int:
+        return rolling.replicas[name].pop(0).stop(60)
+
     try:
-        settle("one")
-        for step in ("two", "three"):
+        settle("one", 1, time.monotonic(), Deadline(OWNED))
+        for step, replicas in (("two", 2), ("three", 3)):
+            began, in_time = time.monotonic(), Deadline(OWNED)
             for name in SERVICES:
                 rolling.replicas[name].append(deployment.process(name, **deployment.broker.usual_settings()).start())
-            for name in SERVICES:
-                rolling.replicas[name][-1].wait_ready(90)
-            settle(step)
-        for step in ("two again", "one again"):
+            settle(step, replicas, began, in_time)
+        for step, replicas in (("two again", 2), ("one again", 1)):
+            began, in_time = time.monotonic(), Deadline(OWNED)
             with ThreadPoolExecutor(len(SERVICES)) as pool:
-                statuses = pool.map(lambda name: rolling.replicas[name].pop(0).stop(60), SERVICES)
-                assert set(statuses) == {0}
-            settle(step)
+                left = [pool.submit(leave, name) for name in SERVICES]
+                settle(step, replicas, began, in_time)
+                assert {each.result() for each in left} == {0}
     finally:
         crowd.finish()
         balancer.close()
     seconds = sorted(one.seconds for one in crowd.done)
     lost = {service.name: service.lines("partitions lost") for service in deployment.services}
     assert not any(lost.values()), ("a group that changes lets each member keep what stays with it", lost)
-    print(f"\ncome and go: {crowd}; p99 {seconds[len(seconds) * 99 // 100]:.2f} s; until all had owners {took}")
+    p99 = seconds[len(seconds) * 99 // 100]
+    print(f"\ncome and go: {crowd}; p99 {p99:.2f} s; from each step until all had owners {took}")
+    assert p99 < P99 or not LOW, (p99, str(crowd))
     rolling.check(crowd)
