@@ -2,11 +2,14 @@
 """Traces (docs/operations.md "Traces"), seen by a collector that reads them with OpenTelemetry's own protocol files."""
 
 import json
+import os
 import random
 import re
+import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,8 @@ import pytest
 from identitybus_testkit import commands as c
 from identitybus_testkit.collector import Span, SpanCollector
 from identitybus_testkit.commands import PHONE, fresh
-from identitybus_testkit.fakes import Authority
+from identitybus_testkit.deployment import Deployment
+from identitybus_testkit.fakes import Authority, FakeBroker, silent
 from identitybus_testkit.gateway import SERVICES, Gateway, GatewayDeployment
 from identitybus_testkit.http import Client
 from identitybus_testkit.service import Service
@@ -266,6 +270,100 @@ def test_a_collector_that_is_away_costs_spans_and_nothing_else(
     assert gateway.stop() == 0
     assert len(gateway.lines('"traces.refused"')) == 1
     away.close()
+
+
+# How long the collector is away, in seconds: a minute is what it has to be.
+AWAY = float(os.environ.get("E2E_COLLECTOR_AWAY", "0"))
+# Requests a second for each of three deployments, and spans that wait for the collector.
+EACH, WAITING = 12, 40
+
+
+class Observed:
+    """A gateway and two services that tell one collector of their spans, and somebody who goes on asking them."""
+
+    def __init__(self, deployment: GatewayDeployment) -> None:
+        self.collector = SpanCollector()
+        more = self.collector.environment | {"OTEL_BSP_MAX_QUEUE_SIZE": str(WAITING)}
+        self.services = [deployment.process(name, **more).start() for name in ("link", "user")]
+        self.gateway = deployment.gateway(**more)
+        self.processes = [*self.services, self.gateway.start()]
+        for process in self.processes:
+            process.wait_ready()
+        self.asked = 0
+
+    def ask(self, seconds: float) -> list[float]:
+        """How long each request took."""
+        client, taken, began = self.gateway.client, [], time.monotonic()
+        for number in range(int(seconds * EACH)):
+            time.sleep(max(0.0, began + number / EACH - time.monotonic()))
+            start = time.monotonic()
+            create(client, fresh("install"))
+            taken.append(time.monotonic() - start)
+        self.asked += len(taken)
+        return sorted(taken)
+
+    def dropped(self) -> list[float]:
+        return [process.metric("process_spans_dropped_total") for process in self.processes]
+
+    def close(self) -> None:
+        for process in self.processes:
+            process.kill()
+        self.collector.close()
+
+
+def at_once(*observed: Observed, seconds: float) -> list[list[float]]:
+    """All are asked in the same seconds, so that what else this machine does takes as much from each."""
+    taken: dict[int, list[float]] = {}
+    threads = [
+        threading.Thread(target=lambda place=place, one=one: taken.update({place: one.ask(seconds)}))  # type: ignore[misc]
+        for place, one in enumerate(observed)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return [taken[place] for place in range(len(observed))]
+
+
+@pytest.mark.slow
+@pytest.mark.alone
+@pytest.mark.skipif(not AWAY, reason="takes minutes: scripts/test --long")
+@pytest.mark.parametrize("how", ["refuses", "hangs"])
+def test_a_collector_that_is_away_for_a_minute_delays_nobody(how: str, make_deployment: Callable[..., Deployment]) -> None:
+    """Of three deployments one has none. Its p99 is within a tenth of the slower of the others, or within what these, who both
+    have theirs, differ by. Every span that was not sent is counted."""
+    with ExitStack() as stack:
+        everybody = []
+        for _ in range(3):
+            deployment = make_deployment("sqlite", kind=GatewayDeployment, services=("link", "user"))
+            assert isinstance(deployment, GatewayDeployment)
+            everybody.append(one := Observed(deployment))
+            stack.callback(one.close)
+        lonely = everybody[-1]
+        at_once(*everybody, seconds=5)
+        until(lambda: lonely.collector.spans, 30, "spans")
+        before = lonely.dropped()
+        lonely.collector.close()
+        fake = FakeBroker(silent, lonely.collector.port) if how == "hangs" else None
+        *there, gone = at_once(*everybody, seconds=AWAY)
+        lost = [after - already for already, after in zip(before, lonely.dropped())]
+        if fake:
+            fake.close()
+        lonely.collector.open()
+        for part in (0.5, 0.99):
+            low, high = sorted(taken[int(len(taken) * part)] for taken in there)
+            mine = gone[int(len(gone) * part)]
+            print(f"\n{how}, p{part * 100:.0f} of {len(gone)}: {low * 1e3:.1f} and {high * 1e3:.1f} ms with a collector, "
+                  f"{mine * 1e3:.1f} ms without: {mine / high:.2f}")
+            assert mine <= high * max(1.1, high / low), (low, high, mine)
+        print(f"dropped: {lost}, {len(lonely.gateway.lines('traces.refused'))} line")
+        # What waits is kept, and what was on its way. In the gateway each request is two spans, in a service more.
+        assert all(count >= 2 * len(gone) - 2 * WAITING for count in lost), lost
+        for process in lonely.processes:
+            assert len(process.lines('"traces.refused"')) == 1, process.tail()
+            until(lambda process=process: process.lines('"traces.accepted"'), 60, process.tail)  # type: ignore[misc]
+        gateway = lonely.gateway
+        until(lambda: gateway.metric("process_spans_sent_total") + gateway.metric("process_spans_dropped_total")
+              == 2 * lonely.asked, 30, lambda: f"{2 * lonely.asked} spans: {gateway.get('/metrics')[1]}")
 
 
 def test_the_end_sends_what_waits(gateway_deployment: GatewayDeployment, services: dict[str, Service]) -> None:
