@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """operations.md, "Traces", "Metrics" and "Log": who reads these learns of nobody. On topics of twelve partitions people of six
-apps, and who helps them, do over Kafka and over HTTP everything that can be done; then every id that they were given is looked for in all that
-was sent to the collector, in the metrics and in the logs of all five programs. The metrics are few all the same."""
+apps, and who helps them, do over Kafka and over HTTP everything that can be done; then every id that they were given is looked
+for in all that was sent to the collector, in the metrics and in the logs of all five programs. The metrics are few all the same."""
 
 import json
 import re

@@ -48,16 +48,23 @@ class Kafka:
     def start(self) -> "Kafka":
         file = self._directory / "server.properties"
         file.write_text("".join(f"{name}={value}\n" for name, value in self._settings().items()))
-        environment = os.environ | {"LOG_DIR": str(self._directory / "logs"), "KAFKA_HEAP_OPTS": "-Xmx768m -Xms256m"}
-        environment.pop("KAFKA_OPTS", None)
         # Not with a hyphen at its beginning, which would be an option.
         cluster = base64.urlsafe_b64encode(b"\0" + os.urandom(15)).decode().rstrip("=")
         subprocess.run(
-            [f"{HOME}/bin/kafka-storage.sh", "format", "-t", cluster, "-c", file], env=environment, check=True, timeout=120,
+            [f"{HOME}/bin/kafka-storage.sh", "format", "-t", cluster, "-c", file], env=self._environment(), check=True, timeout=120,
             stdout=subprocess.DEVNULL)
+        return self._run()
+
+    def _environment(self) -> dict[str, str]:
+        environment = os.environ | {"LOG_DIR": str(self._directory / "logs"), "KAFKA_HEAP_OPTS": "-Xmx768m -Xms256m"}
+        environment.pop("KAFKA_OPTS", None)
+        return environment
+
+    def _run(self) -> "Kafka":
         with (self._directory / "log").open("wb") as log:
             self._process = subprocess.Popen(
-                [f"{HOME}/bin/kafka-server-start.sh", file], env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+                [f"{HOME}/bin/kafka-server-start.sh", self._directory / "server.properties"], env=self._environment(),
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         until(self._answers, 120, lambda: (self._directory / "log").read_text()[-3000:])
         return self
 
@@ -69,6 +76,15 @@ class Kafka:
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
+
+    def kill(self) -> None:
+        """As when its machine is gone. What it has stays."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
+    def start_again(self) -> None:
+        self._run()
 
     def _settings(self) -> dict[str, object]:
         listeners = ",".join(f"{name}://127.0.0.1:{port}" for name, port in self._ports.items())
