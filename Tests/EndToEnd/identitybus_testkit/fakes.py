@@ -195,9 +195,11 @@ class Authority:
             "-keyout", self._key, "-out", self.certificate)
 
     def issue(self, host: str, ends: str = "400101000000Z") -> tuple[Path, Path]:
-        """A certificate for a host and its key. `ends`: as `openssl ca` takes it."""
+        """A certificate for a host and its key, the same ones for whoever asks again. `ends`: as `openssl ca` takes it."""
         name = f"{host}-{ends}"
         request, certificate, key = (self._folder / f"{name}.{kind}" for kind in ("csr", "pem", "key"))
+        if certificate.exists():
+            return certificate, key
         self._openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={host}", "-keyout", key, "-out", request)
         names = f"IP:{host}" if host[0].isdigit() else f"DNS:{host}"
         settings = self._folder / f"{name}.cnf"
