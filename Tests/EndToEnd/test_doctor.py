@@ -25,7 +25,7 @@ from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.doctors import LONGEST, Report, causes, doctor, is_defect, is_sound, sight, sqlite_rows
 from identitybus_testkit.fakes import Authority, FakeBroker, Refusing, Talk, free_port, plain, shut, shut_unread, silent, tls
 from identitybus_testkit.places import REPOSITORY
-from identitybus_testkit.secrets import INTERNAL_KEY
+from identitybus_testkit.secrets import INTERNAL_KEY, kafka_password
 from identitybus_testkit.up import Up, tool
 
 
@@ -86,7 +86,7 @@ def test_doctor_beside_up(tmp_path: Path) -> None:
 
 SIGNING_IN = {
     "KAFKA_SECURITY_PROTOCOL": "SASL_PLAINTEXT", "KAFKA_SASL_MECHANISM": "PLAIN", "KAFKA_SASL_USERNAME": "me",
-    "KAFKA_SASL_PASSWORD": "a-password"}
+    "KAFKA_SASL_PASSWORD": kafka_password()}
 OVER_TLS = {"KAFKA_SECURITY_PROTOCOL": "SSL"}
 
 
@@ -194,10 +194,22 @@ def test_doctor_of_kafka(name: str, looked: dict[str, tuple[Defect, Report]]) ->
     assert report.of("sqlite.schema")["level"] == "ok"
 
 
-def test_doctor_of_our_certificate_that_ends_soon(shell: dict[str, str], authority: Authority) -> None:
-    soon = time.strftime("%y%m%d%H%M%SZ", time.gmtime(time.time() + 4.5 * 86_400))
-    own = authority.issue("client.example", ends=soon)
-    fake = FakeBroker(tls(*authority.issue("127.0.0.1", ends="390101000000Z"), clients=authority.certificate, inside=Refusing()))
+def in_days(days: float) -> str:
+    """As `openssl ca` takes it."""
+    return time.strftime("%y%m%d%H%M%SZ", time.gmtime(time.time() + days * 86_400))
+
+
+# Two weeks before the end, and not earlier.
+ENDS = [(15.5, "ok", "15 days left"), (13.5, "warn", "13 days left")]
+
+
+@pytest.mark.parametrize(("days", "level", "words"), ENDS)
+def test_doctor_of_certificates_for_kafka_that_end(
+    days: float, level: str, words: str, shell: dict[str, str], authority: Authority
+) -> None:
+    """The broker's, and ours."""
+    own, broker = (authority.issue(host, ends=in_days(days)) for host in ("client.example", "127.0.0.1"))
+    fake = FakeBroker(tls(*broker, clients=authority.certificate, inside=Refusing()))
     try:
         report = doctor(
             shell | OVER_TLS | {
@@ -205,18 +217,18 @@ def test_doctor_of_our_certificate_that_ends_soon(shell: dict[str, str], authori
                 "KAFKA_SSL_CERTIFICATE_LOCATION": str(own[0]), "KAFKA_SSL_KEY_LOCATION": str(own[1])}, "--as", "link")
     finally:
         fake.close()
-    ours = [one for one in report.findings if one["id"] == "kafka.certificate" and one["subject"] == str(own[0])]
-    assert [one["level"] for one in ours] == ["warn"], report.text
-    assert ours[0]["message"].startswith(f"ours ({own[0]}): client.example, 4 days left, issued by authority"), ours
+    found = {one["subject"]: one for one in report.findings if one["id"] == "kafka.certificate"}
+    assert {subject: one["level"] for subject, one in found.items()} == {str(own[0]): level, fake.servers: level}, report.text
+    ours, theirs = found[str(own[0])]["message"], found[fake.servers]["message"]
+    assert ours.startswith(f"ours ({own[0]}): client.example, {words}, issued by authority"), ours
+    assert theirs.startswith(f"127.0.0.1, {words}, issued by authority"), theirs
 
 
-@pytest.mark.parametrize(("days", "level", "words"), [
-    (90.5, "ok", "90 days left"), (4.5, "warn", "4 days left"), (-2.5, "warn", "ended 3 days ago")])
+@pytest.mark.parametrize(("days", "level", "words"), [*ENDS, (-2.5, "warn", "ended 3 days ago")])
 def test_doctor_of_the_certificate_of_the_gateway(
     days: float, level: str, words: str, shell: dict[str, str], authority: Authority
 ) -> None:
-    ends = time.strftime("%y%m%d%H%M%SZ", time.gmtime(time.time() + days * 86_400))
-    certificate, key = authority.issue("gateway.example", ends=ends)
+    certificate, key = authority.issue("gateway.example", ends=in_days(days))
     environment = shell | {"GATEWAY_TLS_CERTIFICATE": str(certificate), "GATEWAY_TLS_KEY": str(key)}
     report = doctor(environment, "--as", "gateway")
     assert not [id for id in report.ids("fail") if id.startswith("config.")], report.text
@@ -311,17 +323,22 @@ def test_doctor_of_the_apps_file(used: Deployment, shell: dict[str, str], tmp_pa
     def unknown(file: dict[str, Any]) -> None:
         file["apps"][0]["keys"][0]["scopes"] = ["everything"]
 
-    def soon(file: dict[str, Any]) -> None:
-        file["apps"][0]["keys"][0]["expires"] = time.strftime("%Y-%m-%d", time.gmtime(time.time() + 5 * 86_400))
+    def ending(days: int) -> Callable[[dict[str, Any]], None]:
+        """Its day begins then: some hours less than that are left."""
+        def change(file: dict[str, Any]) -> None:
+            file["apps"][0]["keys"][0]["expires"] = time.strftime("%Y-%m-%d", time.gmtime(time.time() + days * 86_400))
+
+        return change
 
     is_defect(look("weak", weak), "config.weak-secret", None, "14 bytes, fewer than 32")
     is_defect(look("unknown", unknown), "config.apps", None, "unknown scope everything")
     is_defect(doctor(shell | {"IDENTITYBUS_APPS": "/nosuch.yaml"}, "--as", "link"), "config.apps", None, "no such file")
-    ending_soon = look("soon", soon)
+    ending_soon = look("soon", ending(14))
     is_sound(ending_soon)
     key = apps["apps"][0]["keys"][0]["id"]
     assert [one for one in ending_soon.findings if one["id"] == "config.key-expiry" and one["level"] == "warn"
-            and key in one["message"] and re.search(r"\([45] days\)", one["message"])], ending_soon.text
+            and key in one["message"] and "(13 days)" in one["message"]], ending_soon.text
+    assert "config.key-expiry" not in look("later", ending(15)).ids("warn")
 
 
 # Defects: of topics and stores

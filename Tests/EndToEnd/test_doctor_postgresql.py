@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import subprocess
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,9 +20,12 @@ from identitybus_testkit.databases import PostgreSQL, PostgresServer
 from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.doctors import Report, doctor, is_defect, is_sound, late_clock, rows
 from identitybus_testkit.fakes import Authority, FakeBroker, free_port, silent
-from identitybus_testkit.secrets import DATABASE_PASSWORD
+from identitybus_testkit.secrets import DATABASE_PASSWORD, SECRET_PREFIX
 from identitybus_testkit.up import tool
 from identitybus_testkit.waiting import until
+from test_doctor import in_days
+
+RIGHT = f"{SECRET_PREFIX}right"
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +46,7 @@ class Server(NamedTuple):
                 connection.execute(statement)  # type: ignore[arg-type]
 
     def as_role(
-        self, role: str, query: str = "", host: str = "127.0.0.1", password: str = "right"
+        self, role: str, query: str = "", host: str = "127.0.0.1", password: str = RIGHT
     ) -> dict[str, str]:
         port = self.place.split(":")[1]
         return self.environment | {"DATABASE_URL": f"postgresql://{role}:{password}@{host}:{port}/{self.name}{query}"}
@@ -76,7 +78,7 @@ host all unlisted 127.0.0.1/32 reject
     store.sql("ALTER SYSTEM SET ssl_ca_file TO 'clients.crt'")
     for role in ("doctored", "ciphered", "certified", "named", "unlisted"):
         store.sql(
-            f"CREATE ROLE {role} LOGIN PASSWORD 'right'", f"GRANT USAGE ON SCHEMA identity_link TO {role}",
+            f"CREATE ROLE {role} LOGIN PASSWORD '{RIGHT}'", f"GRANT USAGE ON SCHEMA identity_link TO {role}",
             f"GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON ALL TABLES IN SCHEMA identity_link TO {role}")
     shows(store, *authority.issue("localhost"))
     yield store
@@ -127,7 +129,7 @@ def test_doctor_of_a_postgresql_that_is_not_reached(store: Server) -> None:
 def test_doctor_of_a_postgresql_that_does_not_let_us_in(store: Server) -> None:
     # By a server that takes anybody, and by one that takes this user only over TLS: what libpq says last is of TLS then.
     for role, query in (("doctored", ""), ("ciphered", ""), ("ciphered", "?sslmode=allow"), ("ciphered", "?sslmode=require")):
-        report = doctor(store.as_role(role, query, password="wrong"), "--as", "link")
+        report = doctor(store.as_role(role, query, password=f"{SECRET_PREFIX}wrong"), "--as", "link")
         is_defect(report, "postgresql.sign-in", "wrong-credentials", f'password authentication failed for user "{role}"$')
     report = doctor(store.as_role("ciphered", "?sslmode=disable"), "--as", "link")
     is_defect(report, "postgresql.tls", "wants-tls", "no encryption")
@@ -179,8 +181,14 @@ def test_doctor_of_certificates_of_postgresql(store: Server, authority: Authorit
         report = doctor(store.as_role("doctored", "?sslmode=require", "localhost"), "--as", "link")
         is_sound(report)
         assert re.search("localhost, ended [0-9]+ days ago, issued by .*: ended on 2019-02-01", report.of(id)["message"]), report.text
+        for days, level in ((15.5, "ok"), (13.5, "warn")):
+            shows(store, *authority.issue("localhost", ends=in_days(days)))
+            report = look("localhost", authority)
+            is_sound(report)
+            told = report.of(id)
+            assert told["level"] == level and f"localhost, {int(days)} days left" in told["message"], report.text
     finally:
-        shows(store, *authority.issue("localhost", ends="390101000000Z"))
+        shows(store, *authority.issue("localhost"))
     missing = store.as_role("doctored", "?sslmode=verify-full", "localhost")
     is_defect(doctor(missing, "--as", "link"), id, "no-ca-file", "root certificate file")
 
@@ -199,11 +207,13 @@ def test_doctor_of_our_certificate_for_postgresql(store: Server, authority: Auth
         is_defect(look(certificate, role), "postgresql.certificate", "client-certificate")
     over = authority.issue("certified", ends="190201000000Z")
     is_defect(look(over), "postgresql.certificate", "client-certificate", r"The one of .*\.pem ended on 2019-02-01")
-    soon = authority.issue("certified", ends=time.strftime("%y%m%d%H%M%SZ", time.gmtime(time.time() + 4.5 * 86_400)))
-    report = look(soon)
-    is_sound(report)
-    told = [one for one in report.findings if one["id"] == "postgresql.certificate" and one["subject"] == str(soon[0])]
-    assert [one["level"] for one in told] == ["warn"] and "certified, 4 days left" in told[0]["message"], report.text
+    for days, level in ((15.5, "ok"), (13.5, "warn")):
+        ends = authority.issue("certified", ends=in_days(days))
+        report = look(ends)
+        is_sound(report)
+        told = [one for one in report.findings if one["id"] == "postgresql.certificate" and one["subject"] == str(ends[0])]
+        assert [one["level"] for one in told] == [level], report.text
+        assert f"certified, {int(days)} days left" in told[0]["message"], report.text
     is_sound(look(authority.issue("certified")))
 
 

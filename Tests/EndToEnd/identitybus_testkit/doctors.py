@@ -20,6 +20,7 @@ from confluent_kafka.admin import AdminClient
 
 from .deployment import Deployment
 from .secrets import leaks
+from .service import Service
 from .up import tool
 from .waiting import until
 
@@ -60,6 +61,14 @@ def doctor(environment: dict[str, str], *options: str) -> Report:
         assert finding.get("cause") in (None, *known[finding["id"]]), finding
         assert finding["level"] != "fail" or finding["fix"] or finding["id"].endswith(".version"), finding
     return Report(answer.returncode, findings, seconds, answer.stdout)
+
+
+def tells_no_secret(service: Service) -> None:
+    """Neither it, nor `doctor` with its settings. What it answers is looked through whenever it is asked."""
+    service.get("/readyz")
+    service.get("/metrics")
+    assert not leaks(service.log.read_bytes()), service.tail()
+    doctor(service.environment, "--as", service.name)
 
 
 def is_defect(report: Report, id: str, cause: str | None = None, *words: str) -> None:

@@ -6,6 +6,7 @@ import functools
 import hashlib
 import hmac
 import json
+import uuid
 from pathlib import Path
 from typing import Any, Iterable
 
@@ -16,6 +17,9 @@ INTERNAL_KEY = "e2e-internal-key-Zx81-not-for-logs"
 DATABASE_PASSWORD = "e2e-database-password-Qy72"
 # Key ids give the secrets of the demo apps (config/apps.yaml); this marker makes them findable.
 SECRET_PREFIX = "demo-secret-"
+# Every password of Kafka begins with the one (`kafka_password`), every token for Kafka with the other.
+KAFKA_PASSWORD_PREFIX = "e2e-kafka-password-"
+KAFKA_TOKEN_HEADER = base64.urlsafe_b64encode(b'{"alg":"none","kid":"e2e-kafka-token"}').decode().rstrip("=")
 
 
 # What is derived from the internal key for each purpose (docs/contracts.md "Signature").
@@ -33,7 +37,9 @@ def derived(purpose: str, internal_key: str = INTERNAL_KEY) -> bytes:
 
 SECRETS = [
     text.encode()
-    for text in (INTERNAL_KEY, DATABASE_PASSWORD, SECRET_PREFIX, *(derived(purpose).hex() for purpose in PURPOSES))]
+    for text in (
+        INTERNAL_KEY, DATABASE_PASSWORD, SECRET_PREFIX, KAFKA_PASSWORD_PREFIX, KAFKA_TOKEN_HEADER,
+        *(derived(purpose).hex() for purpose in PURPOSES))]
 
 
 def derived_keys(purposes: Iterable[str], *internal_keys: str) -> str:
@@ -45,6 +51,10 @@ def derived_keys(purposes: Iterable[str], *internal_keys: str) -> str:
 def gateway_keys(*internal_keys: str) -> str:
     """The gateway's setting IDENTITYBUS_GATEWAY_KEYS."""
     return derived_keys(("gateway", "tokens"), *(internal_keys or (INTERNAL_KEY,)))
+
+
+def kafka_password() -> str:
+    return KAFKA_PASSWORD_PREFIX + uuid.uuid4().hex
 
 
 def secret_of(key_id: str) -> bytes:

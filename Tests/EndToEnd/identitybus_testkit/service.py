@@ -13,6 +13,7 @@ from pathlib import Path
 from .broker import SERVICES
 from .databases import least_rights
 from .places import binary, clean_environment
+from .secrets import leaks
 from .waiting import until
 
 
@@ -108,11 +109,14 @@ class Service:
         return self._port
 
     def get(self, path: str, timeout: float = 30) -> tuple[int, str]:
+        """Whatever it answers, no secret stands in it."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=timeout) as answer:
-                return answer.status, answer.read().decode()
+                status, text = answer.status, answer.read()
         except urllib.error.HTTPError as error:
-            return error.code, error.read().decode()
+            status, text = error.code, error.read()
+        assert not leaks(text), f"{self.name} tells {leaks(text)} in {path}"
+        return status, text.decode()
 
     @property
     def is_ready(self) -> bool:
