@@ -5,9 +5,8 @@ IDENTITYBUS_BIN          folder of the executables (default: the debug build)
 KAFKA_BOOTSTRAP_SERVERS  the broker (default: the embedded one of `identitybus up`)
 KAFKA_STOP_COMMAND       a shell command that kills that broker, its data kept (default: tests that need it are skipped)
 KAFKA_START_COMMAND      starts it again on the same address; returns when it answers
-TEST_KAFKA_USER          NAME:PASSWORD of somebody without rights on that broker, which has SASL and ACLs
-TEST_KAFKA_USERS         link:PASSWORD user:PASSWORD sync:… verification:… gateway:… of users without rights there
-TEST_KAFKA_HOME          folder of an Apache Kafka, for tests that start one of their own (default: they are skipped)
+TEST_KAFKA_HOME          folder of an Apache Kafka, for tests that start one of their own, with users and ACLs or with TLS
+                         (default: they are skipped)
 TEST_DATABASE_URL        the PostgreSQL server (default: a throw-away one)
 TEST_DATABASE_ROLES      least: each service works with a role of its own that may change no table, and migrates nothing
 E2E_COMMANDS, E2E_SEED   size and seed of the chaos runs
@@ -40,6 +39,7 @@ from identitybus_testkit.broker import Broker
 from identitybus_testkit.databases import Database, PostgresServer, SQLite
 from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.gateway import GatewayDeployment
+from identitybus_testkit.kafka import HOME, Kafka
 from identitybus_testkit.verification import VerificationDeployment
 
 _deployments: list[Deployment] = []
@@ -132,6 +132,26 @@ def broker(directory: Path) -> Iterator[Broker]:
     broker = Broker.for_tests(directory / "broker")
     yield broker
     broker.close()
+
+
+@pytest.fixture(scope="session")
+def guarded_kafka(directory: Path) -> Iterator[Kafka]:
+    """A Kafka where whoever signs in may do nothing but what an ACL says."""
+    if not HOME:
+        pytest.skip("needs an Apache Kafka to start: TEST_KAFKA_HOME names its folder")
+    kafka = Kafka(directory / "guarded-kafka", has_rights=True)
+    try:
+        yield kafka.start()
+    finally:
+        kafka.close()
+
+
+@pytest.fixture(scope="session")
+def real_broker(request: pytest.FixtureRequest) -> Broker:
+    """A Kafka that deletes topics and has settings of them: the one of the environment, or one that is started."""
+    if os.environ.get("KAFKA_BOOTSTRAP_SERVERS"):
+        return request.getfixturevalue("broker")  # type: ignore[no-any-return]
+    return request.getfixturevalue("guarded_kafka").open()  # type: ignore[no-any-return]
 
 
 @pytest.fixture(scope="session")

@@ -8,18 +8,20 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource, ResourceType
 
+from identitybus_testkit.broker import Broker
 from identitybus_testkit.commands import fresh
 from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.doctors import doctor, is_defect, is_sound, late_clock, sight
+from identitybus_testkit.kafka import Kafka
+from identitybus_testkit.rights import Lesser
+from identitybus_testkit.secrets import kafka_password
 from identitybus_testkit.waiting import until
-from test_operate_injuries import LESSER, lesser
 
 
 @pytest.fixture(scope="module")
-def topics(make_deployment: Callable[..., Deployment]) -> Deployment:
-    deployment = make_deployment()
-    if deployment.broker.is_embedded:
-        pytest.skip("the embedded broker has neither settings of topics nor rights")
+def topics(real_broker: Broker, make_deployment: Callable[..., Deployment]) -> Deployment:
+    """The embedded broker has neither settings of topics nor rights."""
+    deployment = make_deployment(on=real_broker)
     deployment.service().start().wait_ready()
     assert deployment.services[0].stop() == 0
     return deployment
@@ -68,29 +70,70 @@ def test_doctor_of_a_weak_topic(setting: str, value: str, usual: str, id: str, w
         change(usual)
 
 
-@pytest.mark.skipif(LESSER == ":", reason="TEST_KAFKA_USER does not name a user of a Kafka with ACLs")
-def test_doctor_of_rights_of_kafka(topics: Deployment) -> None:
-    rights, settings = lesser(topics.broker, topics.prefix)
-    environment = topics.environment() | settings
+@pytest.fixture(scope="module")
+def lesser(guarded_kafka: Kafka, make_deployment: Callable[..., Deployment]) -> Lesser:
+    """Who has all rights that the link service needs; it has made its topics, and does not run."""
+    deployment = make_deployment(on=guarded_kafka.open())
+    deployment.service().start().wait_ready()
+    assert deployment.services[0].stop() == 0
+    lesser = Lesser(guarded_kafka, deployment)
+    environment = deployment.environment() | lesser.environment
     until(lambda: not doctor(environment, "--as", "link").ids("fail"), 30, "the rights")
-    events = f"{topics.prefix}identity.link.events.v1"
-    for operation, topic, words in (
-        (AclOperation.READ, topics.bus.commands, "Read on the topic"), (AclOperation.WRITE, events, "Write on the topic"),
-        (AclOperation.DESCRIBE, events, "on the topic"),
-    ):
-        with rights.without(ResourceType.TOPIC, topic, operation):
-            until(lambda: doctor(environment, "--as", "link").ids("fail"), 20, f"{words} {topic}")
-            report = doctor(environment, "--as", "link")
-            is_defect(report, "kafka.rights", "no-right", f"Kafka user {rights.user} lacks .*{words}s? .*{topic}")
-            fix = report.of("kafka.rights")["fix"]
-            assert f"--bootstrap-server {environment['KAFKA_BOOTSTRAP_SERVERS']} --add --allow-principal User:{rights.user}" in fix, fix
-    is_defect(doctor(environment | {"TOPIC_PREFIX": fresh("nothing")}, "--as", "link"), "kafka.rights", "no-right", "group")
+    return lesser
 
 
-@pytest.mark.skipif(LESSER == ":", reason="TEST_KAFKA_USER does not name a user of a Kafka with ACLs")
-def test_doctor_of_a_wrong_password_of_kafka(topics: Deployment) -> None:
-    report = doctor(topics.environment() | {"KAFKA_SASL_PASSWORD": "wrong"}, "--as", "link")
-    is_defect(report, "kafka.sasl", "wrong-credentials", "refuses the user name or the password")
+TOPIC, GROUP = ResourceType.TOPIC, ResourceType.GROUP
+
+
+@pytest.mark.parametrize(("kind", "name", "operation", "words"), [
+    (TOPIC, "identity.link.commands.v1", AclOperation.READ, "Read on the topic"),
+    (TOPIC, "identity.link.events.v1", AclOperation.WRITE, "Write on the topic"),
+    (TOPIC, "identity.link.events.v1", AclOperation.DESCRIBE, "on the topic"),
+    (GROUP, "identity.link", AclOperation.READ, "Read on the group"),
+])
+def test_doctor_of_a_right_that_is_missing(
+    kind: ResourceType, name: str, operation: AclOperation, words: str, lesser: Lesser
+) -> None:
+    """With the line that cures it."""
+    deployment = lesser.deployment
+    environment = deployment.environment() | lesser.environment
+    name = deployment.prefix + name
+    with lesser.rights.without(kind, name, operation):
+        until(lambda: doctor(environment, "--as", "link").ids("fail"), 20, f"{words} {name}")
+        report = doctor(environment, "--as", "link")
+    is_defect(report, "kafka.rights", "no-right", f"Kafka user {lesser.name} lacks .*{words}s? .*{name}")
+    fix = report.of("kafka.rights")["fix"]
+    servers = environment["KAFKA_BOOTSTRAP_SERVERS"]
+    assert f"--bootstrap-server {servers} --add --allow-principal User:{lesser.name}" in fix, fix
+    until(lambda: not doctor(environment, "--as", "link").ids("fail"), 20, "the right")
+
+
+def test_doctor_of_no_rights(lesser: Lesser) -> None:
+    environment = lesser.deployment.environment() | lesser.environment | {"TOPIC_PREFIX": fresh("nothing")}
+    is_defect(doctor(environment, "--as", "link"), "kafka.rights", "no-right", "group")
+
+
+def test_doctor_of_the_right_to_make_a_topic(lesser: Lesser) -> None:
+    """One is missing, and its service may not make it."""
+    deployment = lesser.deployment
+    environment = deployment.environment() | lesser.environment
+    letters = f"{deployment.prefix}identity.link.dlq.v1"
+    deployment.broker.delete(letters)
+    with lesser.rights.without(TOPIC, letters, AclOperation.CREATE):
+        until(lambda: doctor(environment, "--as", "link").ids("fail"), 20, "the denial")
+        report = doctor(environment, "--as", "link")
+        print(f"\n{report.of('kafka.topics')}")
+        is_defect(report, "kafka.topics", "missing", f"missing: {letters}, and they may not be made: ")
+        assert "the right to" in report.of("kafka.topics")["fix"], report.text
+    until(lambda: not doctor(environment, "--as", "link").ids("fail"), 20, "the right")
+    deployment.broker.create([letters])
+
+
+def test_doctor_of_a_wrong_password_of_kafka(lesser: Lesser, tmp_path: Path) -> None:
+    (file := tmp_path / "kafka-password").write_text(kafka_password())
+    environment = lesser.deployment.environment() | lesser.environment | {"KAFKA_SASL_PASSWORD_FILE": str(file)}
+    is_defect(
+        doctor(environment, "--as", "link"), "kafka.sasl", "wrong-credentials", "refuses the user name or the password")
 
 
 def test_doctor_of_a_wrong_clock_of_kafka(topics: Deployment, directory: Path) -> None:

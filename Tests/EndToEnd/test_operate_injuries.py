@@ -17,7 +17,6 @@ from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 import pytest
-from confluent_kafka.admin import AclOperation, ResourceType
 
 from identitybus_testkit import apps
 from identitybus_testkit import commands as c
@@ -25,13 +24,12 @@ from identitybus_testkit.broker import Broker
 from identitybus_testkit.commands import fresh
 from identitybus_testkit.databases import PostgreSQL, PostgresServer, with_role
 from identitybus_testkit.deployment import Deployment
+from identitybus_testkit.doctors import tells_no_secret
 from identitybus_testkit.fakes import Authority, FakeBroker, Refusing, Talk, closing, free_port, plain, silent, tls
 from identitybus_testkit.gateway import GatewayDeployment
 from identitybus_testkit.places import binary, clean_environment
-from identitybus_testkit.rights import Rights
-from identitybus_testkit.secrets import DATABASE_PASSWORD
+from identitybus_testkit.secrets import DATABASE_PASSWORD, SECRET_PREFIX, kafka_password
 from identitybus_testkit.service import Service
-from identitybus_testkit.up import tool
 from identitybus_testkit.waiting import Deadline, until
 
 # Within this time somebody who looks has to be told.
@@ -102,6 +100,8 @@ def wait_until_over(deployment: Deployment, service: Service, check: str) -> Non
 
 # The database
 
+PASSWORD = f"{SECRET_PREFIX}of-the-database"
+
 
 @pytest.fixture(scope="module")
 def server(directory: Path) -> Iterator[PostgresServer]:
@@ -140,13 +140,13 @@ def read_only(_: PostgresServer, database: PostgreSQL) -> Iterator[None]:
 def wrong_password(server: PostgresServer, database: PostgreSQL) -> Iterator[None]:
     sql(database.url, "ALTER ROLE operated PASSWORD 'another'", END_SESSIONS)
     yield
-    sql(database.url, "ALTER ROLE operated PASSWORD 'right'")
+    sql(database.url, f"ALTER ROLE operated PASSWORD '{PASSWORD}'")
 
 
 @contextmanager
 def no_connection_left(_: PostgresServer, database: PostgreSQL) -> Iterator[None]:
     """Others have all that the server gives to whoever is not its superuser (`max_connections`)."""
-    url, taken = with_role(database.url, "operated").replace(DATABASE_PASSWORD, "right"), []
+    url, taken = with_role(database.url, "operated").replace(DATABASE_PASSWORD, PASSWORD), []
     ours = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'identitybus'"
     with psycopg.connect(database.url, autocommit=True) as watcher:
         alone = float("inf")
@@ -224,7 +224,7 @@ STATES = {
 @pytest.fixture(scope="module")
 def role(server: PostgresServer) -> None:
     """A role that has to say its password."""
-    sql(server.url, "CREATE ROLE operated LOGIN PASSWORD 'right'")
+    sql(server.url, f"CREATE ROLE operated LOGIN PASSWORD '{PASSWORD}'")
     file = server._data / "pg_hba.conf"
     file.write_text("host all operated 127.0.0.1/32 scram-sha-256\n" + file.read_text())
     sql(server.url, "SELECT pg_reload_conf()")
@@ -240,7 +240,7 @@ def test_operate_the_database(
     sql(database.url, f'ALTER DATABASE "{name}" OWNER TO operated')
     deployment = make_deployment(database=database)
     place = f"127.0.0.1:{urlsplit(database.url).port}"
-    service = deployment.service(DATABASE_URL=f"postgresql://operated:right@{place}/{name}").start().wait_ready()
+    service = deployment.service(DATABASE_URL=f"postgresql://operated:{PASSWORD}@{place}/{name}").start().wait_ready()
     process = service.process.pid
     with injury(server, database):
         told = Deadline(TOLD)
@@ -428,7 +428,7 @@ def authority(directory: Path) -> Authority:
 NO_SASL = dict.fromkeys(
     ["KAFKA_SECURITY_PROTOCOL", "KAFKA_SASL_MECHANISM", "KAFKA_SASL_USERNAME", "KAFKA_SASL_PASSWORD"], "")
 SASL = {
-    "KAFKA_SECURITY_PROTOCOL": "SASL_PLAINTEXT", "KAFKA_SASL_USERNAME": "somebody", "KAFKA_SASL_PASSWORD": "not-this-one"}
+    "KAFKA_SECURITY_PROTOCOL": "SASL_PLAINTEXT", "KAFKA_SASL_USERNAME": "somebody", "KAFKA_SASL_PASSWORD": kafka_password()}
 
 
 def kafka(case: str, authority: Authority, folder: Path) -> tuple[Talk | None, dict[str, str]]:
@@ -499,7 +499,8 @@ def test_operate_a_broker_that_lets_nobody_in(
             assert not events(service, "topics.up") and {"broker", "topics"} <= set(failing(service))
         else:
             wait_until_told(service, "broker", f"Kafka at 127.0.0.1:{port}", KAFKA[case], starts=True)
-        assert "not-this-one" not in service.get("/readyz")[1]
+        if case in ("unknown CA", "wrong mechanism", "wrong password"):
+            tells_no_secret(service)
         assert service.stop() == 0
     finally:
         if fake:
@@ -644,9 +645,13 @@ def test_operate_a_service_that_is_stopped(gateway_deployment: GatewayDeployment
     assert link.stop() == 0
 
 
-@pytest.mark.skipif(not os.environ.get("KAFKA_BOOTSTRAP_SERVERS"), reason="the embedded broker deletes no topic")
-def test_operate_a_gateway_whose_reply_topic_is_deleted(gateway_deployment: GatewayDeployment) -> None:
-    """It makes the topic anew, and calls no service silent meanwhile that it does not hear."""
+def test_operate_a_gateway_whose_reply_topic_is_deleted(
+    real_broker: Broker, make_deployment: Callable[..., Deployment]
+) -> None:
+    """It makes the topic anew, and calls no service silent meanwhile that it does not hear. The embedded broker deletes
+    none."""
+    gateway_deployment = make_deployment(on=real_broker, kind=GatewayDeployment)
+    assert isinstance(gateway_deployment, GatewayDeployment)
     gateway = gateway_deployment.gateway(GATEWAY_REPLY_TIMEOUT_MS="2000").start().wait_ready()
     service = gateway_deployment.process("link").start().wait_ready()
 
@@ -668,144 +673,12 @@ def test_operate_a_gateway_whose_reply_topic_is_deleted(gateway_deployment: Gate
     assert service.stop() == 0
 
 
-# Rights
-
-
-LESSER = os.environ.get("TEST_KAFKA_USER", ":")
-
-
-def lesser(broker: Broker, prefix: str) -> tuple[Rights, dict[str, str]]:
-    """What that user may do, and the settings by which a service is that one."""
-    name, password = LESSER.split(":")
-    rights = Rights(broker, name, prefix)
-    rights.allow_idempotent_writes()
-    return rights, {"KAFKA_SASL_USERNAME": name, "KAFKA_SASL_PASSWORD": password}
-
-
-RIGHTS = {
-    "commands": (AclOperation.READ, "no right to read (Read) the topic"),
-    "events": (AclOperation.WRITE, "no right to write (Write) to the topic"),
-    "dlq": (AclOperation.WRITE, "no right to write (Write) to the topic")}
-
-
-@pytest.mark.skipif(LESSER == ":", reason="TEST_KAFKA_USER does not name a user of a Kafka with ACLs")
-@pytest.mark.parametrize("starts", [True, False], ids=["at the start", "while it runs"])
-@pytest.mark.parametrize("kind", RIGHTS)
-def test_operate_a_right_that_is_missing(kind: str, starts: bool, make_deployment: Callable[..., Deployment]) -> None:
-    deployment = make_deployment()
-    rights, settings = lesser(deployment.broker, deployment.prefix)
-    operation, words = RIGHTS[kind]
-    topic = f"{deployment.prefix}identity.link.{kind}.v1"
-    service = deployment.service(**settings)
-    if not starts:
-        service.start().wait_ready()
-    with rights.without(ResourceType.TOPIC, topic, operation):
-        if starts:
-            service.start()
-        wait_until_told(service, "topics", words, topic, starts=starts)
-    wait_until_over(deployment, service, "topics")
-
-
-@pytest.mark.skipif(LESSER == ":", reason="TEST_KAFKA_USER does not name a user of a Kafka with ACLs")
-@pytest.mark.parametrize("kind", ["replies.gateway", "link.commands"])
-def test_operate_a_right_that_the_gateway_misses(kind: str, gateway_deployment: GatewayDeployment) -> None:
-    rights, settings = lesser(gateway_deployment.broker, gateway_deployment.prefix)
-    service = gateway_deployment.process("link").start().wait_ready()
-    gateway = gateway_deployment.gateway(**settings).start().wait_ready()
-    topic = f"{gateway_deployment.prefix}identity.{kind}.v1"
-    operation, words = RIGHTS["commands"] if kind == "replies.gateway" else RIGHTS["events"]
-    with rights.without(ResourceType.TOPIC, topic, operation):
-        wait_until_told(gateway, "topics", words, topic)
-        status = gateway.client.post("/v2/users/a/link", {"external_id": "b"}, "demo-backend").status
-        assert status == 503, status
-    gateway.wait_ready(TOLD)
-    until(lambda: events(gateway, "topics.up"), 10, gateway.tail)
-    assert gateway.client.post("/v2/users/a/link", {"external_id": "b"}, "demo-backend").status == 404
-    assert service.stop() == 0
-
-
-@pytest.mark.skipif(LESSER == ":", reason="TEST_KAFKA_USER does not name a user of a Kafka with ACLs")
-def test_operate_a_right_to_answer_the_gateway(gateway_deployment: GatewayDeployment) -> None:
-    """Once a service has answered a gateway, the right to do so is looked for whether or not somebody asks."""
-    rights, settings = lesser(gateway_deployment.broker, gateway_deployment.prefix)
-    service = gateway_deployment.process("link", **settings).start().wait_ready()
-    gateway = gateway_deployment.gateway().start().wait_ready()
-
-    def link() -> int:
-        # Nobody has registered it.
-        return gateway.client.post("/v2/users/a/link", {"external_id": "b"}, "demo-backend").status
-
-    assert link() == 404
-    topic = f"{gateway_deployment.prefix}identity.replies.gateway.v1"
-    time.sleep(6)
-    with rights.without(ResourceType.TOPIC, topic, AclOperation.WRITE):
-        wait_until_told(service, "topics", "no right to write (Write) to the topic", topic)
-    service.wait_ready(TOLD)
-    until(lambda: events(service, "topics.up"), 10, service.tail)
-    assert link() == 404
-    assert service.stop() == 0
-
-
-@pytest.mark.skipif(LESSER == ":", reason="TEST_KAFKA_USER does not name a user of a Kafka with ACLs")
-def test_operate_a_right_that_the_tool_misses(make_deployment: Callable[..., Deployment]) -> None:
-    """Of somebody without any right to the topics: Kafka leaves them out of its lists."""
-    deployment = make_deployment()
-    events = f"{deployment.prefix}identity.link.events.v1"
-    deployment.broker.ensure([deployment.bus.commands, events])
-    name, password = LESSER.split(":")
-    environment = deployment.environment() | {"KAFKA_SASL_USERNAME": name, "KAFKA_SASL_PASSWORD": password}
-    sent = tool("send", "link.query", "--app", "demo", "--key-id", "internal", "--data", '{"installId":"i"}',
-                environment=environment)
-    assert sent.returncode == 77 and "Nothing was sent." in sent.stderr, sent
-    assert f"Kafka user {name} may not write {deployment.bus.commands} at " in sent.stderr, sent
-    assert f"--operation Write --topic {deployment.bus.commands}" in sent.stderr, sent
-    watched = tool("watch", "--topic", events, environment=environment)
-    assert watched.returncode == 77 and f"Kafka user {name} may not see {events} at " in watched.stderr, watched
-    assert "(READ on the topic)" in watched.stderr, watched
-    nothing = tool("watch", "--topic", "identity.nothing.*", environment=environment)
-    assert nothing.returncode == 3 and "Or they are there and hidden" in nothing.stderr, nothing
-    # What may be read is shown, and what is missing is no success.
-    replies = f"{deployment.prefix}identity.replies.v1"
-    deployment.broker.ensure([replies])
-    for topic in (events, replies):
-        deployment.bus.put(b'{"data":{"commandId":"x"}}', [], topic=topic)
-    with lesser(deployment.broker, deployment.prefix)[0].without(ResourceType.TOPIC, events, AclOperation.READ):
-        part = tool("watch", "--from-beginning", "--until", "now", "--json", environment=environment)
-    assert part.returncode == 77 and replies in part.stdout, part
-    assert f"what is shown is not all: Kafka user {name} may not read {events} at " in part.stderr, part
-
-
-@pytest.mark.skipif(not os.environ.get("KAFKA_BOOTSTRAP_SERVERS"), reason="the embedded broker deletes no topic")
-def test_operate_a_topic_that_is_missing(make_deployment: Callable[..., Deployment]) -> None:
-    deployment = make_deployment()
+def test_operate_a_topic_that_is_missing(real_broker: Broker, make_deployment: Callable[..., Deployment]) -> None:
+    """The embedded broker deletes none."""
+    deployment = make_deployment(on=real_broker)
     service = deployment.service().start().wait_ready()
     topic = f"{deployment.prefix}identity.link.dlq.v1"
     deployment.broker.delete(topic)
     wait_until_told(service, "topics", topic)
     deployment.broker.create([topic])
     wait_until_over(deployment, service, "topics")
-
-
-@pytest.mark.skipif(LESSER == ":", reason="TEST_KAFKA_USER does not name a user of a Kafka with ACLs")
-def test_letters_are_not_called_open_by_who_may_not_see_what_was_done(make_deployment: Callable[..., Deployment]) -> None:
-    deployment = make_deployment()
-    deployment.service().start().wait_ready()
-    assert deployment.services[0].stop() == 0
-    letters, actions = (f"{deployment.prefix}identity.link.{kind}.v1" for kind in ("dlq", "dlq-actions"))
-    deployment.broker.ensure([f"{deployment.prefix}identity.user.dlq.v1"])
-    rights, settings = lesser(deployment.broker, deployment.prefix)
-    environment = deployment.environment() | settings
-
-    def listed(*words: str) -> subprocess.CompletedProcess[str]:
-        return tool("dlq", "list", *words, environment=environment)
-
-    until(lambda: listed("--service", "link").returncode == 0, 30, "the rights")
-    with rights.without(ResourceType.TOPIC, actions, AclOperation.ALL):
-        until(lambda: listed().returncode, 30, "the denial")
-        answer = listed()
-        assert answer.returncode == 77 and not answer.stdout, answer
-        assert f"Kafka user {rights.user} may not read {actions} at " in answer.stderr, answer
-    with rights.without(ResourceType.TOPIC, letters, AclOperation.ALL):
-        until(lambda: listed().stderr, 30, "the denial")
-        answer = listed()
-        assert answer.returncode == 0 and letters in answer.stderr, answer

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`identitybus topics`, and services that make no topics (TOPIC_CREATE=never). What needs a Kafka with admin requests, or
-one with access rules and users, is left out elsewhere."""
+one with access rules and users, is skipped where there is none and none can be started."""
 
 import json
 import os
@@ -23,6 +23,7 @@ from identitybus_testkit.broker import LINK_TOPICS, SERVICES, Broker
 from identitybus_testkit.commands import fresh
 from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.gateway import GatewayDeployment
+from identitybus_testkit.kafka import Kafka
 from identitybus_testkit.places import REPOSITORY
 from identitybus_testkit.service import Service
 from identitybus_testkit.up import tool
@@ -31,10 +32,6 @@ from identitybus_testkit.waiting import until
 Make = Callable[..., Deployment]
 APPS = {"IDENTITYBUS_APPS": str(REPOSITORY / "config" / "apps.yaml")}
 IS_KAFKA = bool(os.environ.get("KAFKA_BOOTSTRAP_SERVERS"))
-KAFKA_ONLY = pytest.mark.skipif(not IS_KAFKA, reason="the embedded broker has no admin API")
-# Of users who have no rights yet.
-USERS = dict(pair.split(":") for pair in os.environ.get("TEST_KAFKA_USERS", "").split())
-USERS_ONLY = pytest.mark.skipif(not USERS, reason="TEST_KAFKA_USERS does not name users of a Kafka with ACLs")
 MEMBERS = (*SERVICES, "gateway")
 
 
@@ -172,10 +169,10 @@ def test_a_gateway_waits_for_its_reply_topic(make_deployment: Make) -> None:
     deployment.broker.delete_all(prefix)
 
 
-@KAFKA_ONLY
-def test_topics_are_made_from_the_properties(gateway_deployment: GatewayDeployment) -> None:
+def test_topics_are_made_from_the_properties(real_broker: Broker, make_deployment: Make) -> None:
     """All but one; then that one too, by the tool. Weak ones are told with what may come of it."""
-    deployment = gateway_deployment
+    deployment = make_deployment(on=real_broker, kind=GatewayDeployment)
+    assert isinstance(deployment, GatewayDeployment)
     environment = deployment.environment() | {"TOPIC_REPLICATION_FACTOR": "1", "TOPIC_CREATE": "never"}
     wanted = read_properties(tool("topics", "--format", "properties", environment=environment).stdout)
     absent = f"{deployment.prefix}identity.link.dlq.v1"
@@ -271,15 +268,22 @@ def lines_of(environment: dict[str, str]) -> dict[str, list[str]]:
     return {member: [line for line in lines if f"User:{member} " in line] for member in MEMBERS}
 
 
-def as_user(member: str) -> dict[str, str]:
-    return {"KAFKA_SASL_USERNAME": member, "KAFKA_SASL_PASSWORD": USERS[member]}
+class Five(GatewayDeployment):
+    """Users of Kafka who have no rights yet, one for each program."""
+
+    users: dict[str, dict[str, str]] = {}
+
+    def make_users(self, kafka: Kafka) -> None:
+        self.users = {
+            member: kafka.user(member, self.directory / f"{member}.password").service_environment() for member in MEMBERS}
 
 
 @pytest.fixture
-def five(make_deployment: Make) -> GatewayDeployment:
+def five(guarded_kafka: Kafka, make_deployment: Make) -> Five:
     """Apps with topics of their own, too."""
-    deployment = make_deployment(kind=GatewayDeployment)
-    assert isinstance(deployment, GatewayDeployment)
+    deployment = make_deployment(on=guarded_kafka.open(), kind=Five)
+    assert isinstance(deployment, Five)
+    deployment.make_users(guarded_kafka)
     text = deployment.apps_file.read_text()
     deployment.apps_file.write_text(text.replace(
         "    name: Profile link\n", "    name: Profile link\n    ownCommandsTopics: true\n"
@@ -344,20 +348,19 @@ def complaints(process: Service) -> list[str]:
 
 
 @contextmanager
-def running(deployment: GatewayDeployment, **settings: str) -> Iterator[dict[str, Service]]:
+def running(deployment: Five, **settings: str) -> Iterator[dict[str, Service]]:
     """All five, each as its own Kafka user."""
     processes: dict[str, Service] = {
-        name: deployment.process(name, **as_user(name), **settings).start() for name in SERVICES}
-    processes["gateway"] = deployment.gateway(**as_user("gateway"), **settings).start()
+        name: deployment.process(name, **deployment.users[name], **settings).start() for name in SERVICES}
+    processes["gateway"] = deployment.gateway(**deployment.users["gateway"], **settings).start()
     yield processes
     for process in processes.values():
         assert process.stop() == 0
 
 
-@USERS_ONLY
 @pytest.mark.alone
 @pytest.mark.slow
-def test_the_rights_are_enough_and_each_is_needed(five: GatewayDeployment) -> None:
+def test_the_rights_are_enough_and_each_is_needed(five: Five) -> None:
     """The story is played by five users who may do what the lines say. Of each of them one line after the other is taken
     away: its own process names what it lacks."""
     environment = five.environment() | {"TOPIC_CREATE": "never", "TOPIC_REPLICATION_FACTOR": "1"}
@@ -397,8 +400,7 @@ def test_the_rights_are_enough_and_each_is_needed(five: GatewayDeployment) -> No
     rights.take(*(line for each in lines.values() for line in each))
 
 
-@USERS_ONLY
-def test_who_makes_topics_needs_the_right_to_each(five: GatewayDeployment) -> None:
+def test_who_makes_topics_needs_the_right_to_each(five: Five) -> None:
     """Without TOPIC_CREATE=never: one after the other starts without a topic, and is told which right it lacks."""
     environment = five.environment() | {"TOPIC_REPLICATION_FACTOR": "1"}
     rights, lines = Rights(five.broker), lines_of(environment)
@@ -418,10 +420,9 @@ def test_who_makes_topics_needs_the_right_to_each(five: GatewayDeployment) -> No
     rights.take(*everybodys)
 
 
-@USERS_ONLY
-def test_who_sees_no_topics_makes_none(five: GatewayDeployment) -> None:
+def test_who_sees_no_topics_makes_none(five: Five) -> None:
     """Kafka does not tell a stranger what is missing."""
-    environment = five.environment() | as_user("link")
+    environment = five.environment() | five.users["link"]
     answer = tool("topics", environment=environment)
     assert answer.returncode == 3 and answer.stdout.endswith(" hidden.\n") and "(Describe)" in answer.stdout, answer
     answer = tool("topics", "--create", environment=environment)
