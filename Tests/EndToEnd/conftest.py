@@ -16,6 +16,7 @@ E2E_ALERTS, ALERT_QUIET_SECONDS  see alerts fire in Debian's Prometheus; how lon
 E2E_ROLL_RATE            requests a second while everything is restarted (default: 60); named, each process is restarted alone too
 E2E_SIGN_IN_RATE, E2E_SIGN_IN_SECONDS  how much is asked, and for how long, while Kafka's passwords change (default: 60, 120)
 E2E_COLLECTOR_AWAY       for how many seconds the collector of traces is away while requests are timed (default: not at all)
+E2E_CHANGE_RATE          requests a second while an API key, a verification key, the database password and the certificate change
 E2E_OLDER_BIN            folder of an earlier build's executables, to be replaced by these in a rolling upgrade
 
 They may run in several workers (`pytest -n 4 --no-loadscope-reorder`): each has its own embedded

@@ -6,6 +6,7 @@ import asyncio
 import http.client
 import json
 import random
+import ssl
 import threading
 import time
 import urllib.request
@@ -51,8 +52,10 @@ class Balancer:
 
     EVERY = 0.2
 
-    def __init__(self, gateways: list[Gateway]) -> None:
+    def __init__(self, gateways: list[Gateway], tls: ssl.SSLContext | None = None) -> None:
+        """tls: whom clients trust, where the gateways have certificates for 127.0.0.1."""
         self.doors: list[int] = []
+        self.tls = tls
         self._ports = [
             (gateway.environment["HTTP_PORT"], int(gateway.environment["GATEWAY_PORT"])) for gateway in gateways]
         self._stop = threading.Event()
@@ -190,7 +193,8 @@ class _Client:
         if self._streams is None:
             if not self._balancer.doors:
                 raise ConnectionRefusedError("no gateway is ready")
-            self._streams = await asyncio.open_connection("127.0.0.1", random.choice(self._balancer.doors))
+            self._streams = await asyncio.open_connection(
+                "127.0.0.1", random.choice(self._balancer.doors), ssl=self._balancer.tls)
         reader, writer = self._streams
         writer.write(content)
         head, *lines = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
