@@ -78,6 +78,36 @@ def test_the_next_connection_signs_in_with_the_password_of_now(make_deployment: 
         fake.close()
 
 
+def test_a_client_that_is_made_later_signs_in_with_the_password_of_then(make_deployment: Callable[..., Deployment]) -> None:
+    """A gateway makes itself a consumer each time that Kafka lets it have none."""
+    deployment = make_deployment(kind=GatewayDeployment)
+    assert isinstance(deployment, GatewayDeployment)
+    password = deployment.directory / "kafka-password"
+    first, second = kafka_password(), kafka_password()
+    put(password, first)
+    door = Refusing(["PLAIN"])
+    fake = FakeBroker(door)
+    gateway = deployment.gateway(
+        KAFKA_BOOTSTRAP_SERVERS=fake.servers, **SASL, KAFKA_SASL_MECHANISM="PLAIN",
+        KAFKA_SASL_PASSWORD_FILE=str(password)).start()
+    try:
+        until(lambda: f"\0link\0{first}".encode() in door.attempts, 20, gateway.tail)
+        put(password, second)
+        until(lambda: events(gateway, "kafka.password-changed"), 20, gateway.tail)
+        time.sleep(3)
+        tried = len(door.attempts)
+        time.sleep(20)
+        later = door.attempts[tried:]
+        assert len(later) > 3 and set(later) == {f"\0link\0{second}".encode()}, later
+        # Written once more with what it held, which is no change.
+        put(password, f"{second}\n")
+        time.sleep(3)
+        assert len(events(gateway, "kafka.password-changed")) == 1
+    finally:
+        gateway.kill()
+        fake.close()
+
+
 def test_a_token_is_read_before_the_one_before_ends(make_deployment: Callable[..., Deployment]) -> None:
     deployment = make_deployment()
     file = deployment.directory / "kafka-token"

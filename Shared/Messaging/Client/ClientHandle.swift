@@ -21,15 +21,16 @@ package final class ClientHandle {
         groupID: String? = nil,
         callbacks: ClientCallbacks
     ) throws(KafkaConfigurationError) {
-        let settings = try configuration.settings(for: role, groupID: groupID)
+        var settings = try configuration.settings(for: role, groupID: groupID)
         let token = configuration.tokenFile.map { TokenFile(path: $0) }
         callbacks.trouble = BrokerTrouble(
             bootstrapServers: configuration.bootstrapServers, lacksToken: settings.lacksToken && token == nil)
-        callbacks.secrets = settings.filter(\.isHidden).map(\.value)
         callbacks.tokenFile = token
-        password = configuration.passwordFile.map {
-            PasswordFile(path: $0, username: settings.last { $0.key == "sasl.username" }?.value ?? "")
+        password = configuration.passwordFile.map { PasswordFile(path: $0, settings) }
+        if let now = password?.password {
+            for place in settings.indices where settings[place].key == "sasl.password" { settings[place].value = now }
         }
+        callbacks.secrets = settings.filter(\.isHidden).map(\.value)
         pointer = try Self.create(role: role, settings: settings, callbacks: callbacks)
         self.callbacks = callbacks
         // Tokens are asked for on a thread of librdkafka.
@@ -41,7 +42,7 @@ package final class ClientHandle {
     /// Takes a password that has changed in its file. To be called wherever the client is polled.
     func renewPassword() {
         guard let change = password?.look() else { return }
-        if case .password(let new) = change { password?.use(new, for: pointer) }
+        if case .password = change { password?.use(for: pointer) }
         guard password?.isNews() == true else { return }
         switch change {
         case .password:

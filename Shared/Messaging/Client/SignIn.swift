@@ -12,16 +12,25 @@ import WireJSON
 struct PasswordFile {
     let path: String
     private let username: String
+    /// What the client signs in with.
+    private(set) var password: String
     private var version: FileVersion?
     private var next = ContinuousClock.now
 
     private static let pause: Duration = .seconds(1)
 
-    /// The client was made with what the file held.
-    init(path: String, username: String) {
+    /// Of a client that is about to be made. The process may have read its settings long ago; what the file held then counts
+    /// only if it cannot be read now.
+    init(path: String, _ settings: [ClientSetting]) {
+        func value(_ key: String) -> String { settings.last { $0.key == key }?.value ?? "" }
         self.path = path
-        self.username = username
-        version = FileVersion(of: path)
+        username = value("sasl.username")
+        let found = FileVersion(of: path)
+        if let now = try? TextFile.secret(path).withoutFinalNewlines {
+            (password, version) = (now, found)
+        } else {
+            password = value("sasl.password")
+        }
     }
 
     enum Change: Equatable {
@@ -30,7 +39,7 @@ struct PasswordFile {
         case problem(String)
     }
 
-    /// What the file holds now, once after each change. Looks at most once a second.
+    /// What the file holds now, once after each change of that. Looks at most once a second.
     mutating func look(now: ContinuousClock.Instant = .now) -> Change? {
         guard now >= next else { return nil }
         next = now.advanced(by: Self.pause)
@@ -38,7 +47,10 @@ struct PasswordFile {
         guard found != version else { return nil }
         version = found
         do {
-            return .password(try TextFile.secret(path).withoutFinalNewlines)
+            let now = try TextFile.secret(path).withoutFinalNewlines
+            guard now != password else { return nil }
+            password = now
+            return .password(now)
         } catch {
             return .problem("\(error)")
         }
@@ -57,7 +69,7 @@ struct PasswordFile {
     }
 
     /// Has the client sign in with it from its next connection on. Those that it has are not closed.
-    func use(_ password: String, for client: OpaquePointer) {
+    func use(for client: OpaquePointer) {
         if let error = rd_kafka_sasl_set_credentials(client, username, password) { rd_kafka_error_destroy(error) }
     }
 }

@@ -163,7 +163,7 @@ extension KafkaConfiguration {
 /// One librdkafka setting and the environment variable that people know it by.
 struct ClientSetting {
     let key: String
-    let value: String
+    var value: String
     let variable: String
 
     init(key: String, value: String, prefix: String) {

@@ -74,9 +74,38 @@ import Testing
                 == "KAFKA_SASL_PASSWORD: is set together with KAFKA_SASL_PASSWORD_FILE; set one of them")
     }
 
+    /// Of a client of a process that read "one" at its start.
+    private func file(_ secret: Secret) -> PasswordFile {
+        PasswordFile(path: secret.path, [ClientSetting(key: "sasl.password", value: "one", prefix: "KAFKA_")])
+    }
+
+    /// Clients are made as long as a process runs.
+    @Test func aClientThatIsMadeLaterHasThePasswordOfThen() throws {
+        let secret = try Secret("one")
+        try secret.write("two\n")
+        var later = file(secret)
+        #expect(later.password == "two")
+        #expect(later.look() == nil)
+        unlink(secret.path)
+        later = file(secret)
+        #expect(later.password == "one")
+        try secret.write("three")
+        #expect(later.look() == .password("three") && later.password == "three")
+    }
+
+    @Test func theSamePasswordIsNoChange() throws {
+        let secret = try Secret("one")
+        var file = self.file(secret)
+        let start = ContinuousClock.now
+        try secret.write("one\n")
+        #expect(file.look(now: start) == nil)
+        try secret.write("two")
+        #expect(file.look(now: start + .seconds(1)) == .password("two"))
+    }
+
     @Test func aPasswordIsToldOnceAfterEachChange() throws {
         let secret = try Secret("one")
-        var file = PasswordFile(path: secret.path, username: "link")
+        var file = self.file(secret)
         let start = ContinuousClock.now
         #expect(file.look(now: start) == nil)
         try secret.write("two\n")
@@ -98,7 +127,7 @@ import Testing
     /// Each client of a process looks at the file; one of them says what it found.
     @Test func aChangeIsSaidOnceByAProcess() throws {
         let secret = try Secret("one")
-        var files = (0..<3).map { _ in PasswordFile(path: secret.path, username: "link") }
+        var files = (0..<3).map { _ in file(secret) }
         let start = ContinuousClock.now
         for second in 1...2 {
             try secret.write("\(second)")
