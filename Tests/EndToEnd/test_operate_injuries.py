@@ -421,7 +421,7 @@ def own_broker(directory: Path) -> Iterator[Broker]:
 
 @pytest.fixture(scope="module")
 def authority(directory: Path) -> Authority:
-    return Authority(directory / "authority")
+    return Authority(directory / f"authority-{uuid.uuid4().hex[:8]}")
 
 
 # Empty is not set: what the tests themselves sign in with is not for these brokers.
