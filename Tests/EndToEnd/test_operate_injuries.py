@@ -123,9 +123,8 @@ END_SESSIONS = """
 
 @contextmanager
 def stopped(server: PostgresServer, _: PostgreSQL) -> Iterator[None]:
-    server.crash()
-    yield
-    server.start_again()
+    with server.away():
+        yield
 
 
 @contextmanager

@@ -5,7 +5,6 @@ import Crypto
 import Foundation
 import Runtime
 import Storage
-import WireJSON
 
 /// Fills the sync service's store with profiles of known users, as if they had logged in some time ago: each has a
 /// customer id, an e-mail and, as far as there are devices, is the current user of one. Written straight into the
@@ -66,10 +65,12 @@ enum StoredProfiles {
             growth)
             VALUES ($1, $2, $3, $4, $4, $5, 0, 0, 0)
             """,
-            try profiles.sorted { $0.mpid < $1.mpid }.map { profile in
-                let text = String(decoding: try WireJSONEncoder().encode(profile.identities), as: UTF8.self)
+            profiles.sorted { $0.mpid < $1.mpid }.map { profile in
                 let moments = profile.identities.map { _ in "\(seen)" }.joined(separator: ",")
-                return [app, .integer(profile.mpid.value), .text(text), .integer(seen), .text(moments)]
+                return [
+                    app, .integer(profile.mpid.value), .blob(profile.identities.storedBytes), .integer(seen),
+                    .text(moments),
+                ]
             })
         let values = profiles.flatMap { profile in
             profile.identities.map { identity in
@@ -90,12 +91,12 @@ enum StoredProfiles {
         try transaction.executeEach(
             """
             INSERT INTO devices (app, device_id, current_mpid, users, identities, last_move)
-            VALUES ($1, $2, $3, $4, '[]', 0)
+            VALUES ($1, $2, $3, $4, $5, 0)
             """,
             profiles.filter { $0.number < SyncWorkload.devices }.map { profile in
                 [
                     app, .text(SyncWorkload.deviceID(profile.number).text), .integer(profile.mpid.value),
-                    .text("\(profile.mpid):\(seen):\(seen)"),
+                    .text("\(profile.mpid):\(seen):\(seen)"), .blob([Identity]().storedBytes),
                 ]
             })
     }

@@ -229,6 +229,15 @@ class PostgresServer:
     def start_again(self) -> None:
         _start(self._data, urlsplit(self.url).port or 5432)
 
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Crashed, and started again whatever happens meanwhile: others use the server after this test."""
+        self.crash()
+        try:
+            yield
+        finally:
+            self.start_again()
+
     def number_transactions_from(self, number: int) -> None:
         """Restarts it as if so many transactions had been."""
         _as_owner("pg_ctl", "-D", str(self._data), "-m", "fast", "-w", "stop")
