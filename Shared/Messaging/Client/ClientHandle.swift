@@ -43,7 +43,7 @@ package final class ClientHandle {
     func renewPassword() {
         guard let change = password?.look() else { return }
         if case .password = change { password?.use(for: pointer) }
-        guard password?.isNews() == true else { return }
+        guard password?.isNews(change) == true else { return }
         switch change {
         case .password:
             callbacks.logger.notice(

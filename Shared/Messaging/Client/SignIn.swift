@@ -27,7 +27,9 @@ struct PasswordFile {
         username = value("sasl.username")
         let found = FileVersion(of: path)
         if let now = try? TextFile.secret(path).withoutFinalNewlines {
-            (password, version) = (now, found)
+            password = now
+            // Where the file has changed and no client has seen it, this one is to tell.
+            version = Self.known(now, of: path) == now ? found : nil
         } else {
             password = value("sasl.password")
         }
@@ -48,7 +50,7 @@ struct PasswordFile {
         version = found
         do {
             let now = try TextFile.secret(path).withoutFinalNewlines
-            guard now != password else { return nil }
+            guard now != password || Self.known(now, of: path) != now else { return nil }
             password = now
             return .password(now)
         } catch {
@@ -56,15 +58,37 @@ struct PasswordFile {
         }
     }
 
-    /// The version of each file that was told of last: all clients of a process look at the same ones.
-    private static let told = Mutex<[String: FileVersion?]>([:])
+    /// What was told last of each file, and the password that the process began with is told: all its clients look at the
+    /// same files.
+    private struct Told {
+        var passwords: [String: String] = [:]
+        var problems: [String: FileVersion?] = [:]
+    }
+
+    private static let told = Mutex(Told())
+
+    /// The password that was told last.
+    /// - Parameter first: which it is where none was.
+    private static func known(_ first: String, of path: String) -> String {
+        told.withLock { told in
+            let known = told.passwords[path] ?? first
+            told.passwords[path] = known
+            return known
+        }
+    }
 
     /// Whether nobody in this process has told of the change that was found last. True once for each.
-    func isNews() -> Bool {
+    func isNews(_ change: Change) -> Bool {
         Self.told.withLock { told in
-            if let last = told[path], last == version { return false }
-            told[path] = .some(version)
-            return true
+            switch change {
+            case .password(let password):
+                defer { told.passwords[path] = password }
+                return told.passwords[path] != password
+            case .problem:
+                if let last = told.problems[path], last == version { return false }
+                told.problems[path] = .some(version)
+                return true
+            }
         }
     }
 

@@ -132,11 +132,27 @@ import Testing
         for second in 1...2 {
             try secret.write("\(second)")
             let news = files.indices.map { place in
-                #expect(files[place].look(now: start + .seconds(second)) == .password("\(second)"))
-                return files[place].isNews()
+                let change = files[place].look(now: start + .seconds(second))
+                #expect(change == .password("\(second)"))
+                return change.map { files[place].isNews($0) }
             }
             #expect(news == [true, false, false])
         }
+    }
+
+    /// Also where whoever signed in with the one before is gone before it looked.
+    @Test func aClientThatIsMadeAfterAChangeSaysIt() throws {
+        let secret = try Secret("one")
+        _ = file(secret)
+        try secret.write("two")
+        var (later, last) = (file(secret), file(secret))
+        #expect(later.password == "two" && later.look() == .password("two") && later.isNews(.password("two")))
+        #expect(last.look().map { last.isNews($0) } != true)
+        var next = file(secret)
+        #expect(next.look() == nil)
+        try secret.write("two\n")
+        next = file(secret)
+        #expect(next.look() == nil)
     }
 
     // MARK: Tokens
