@@ -26,10 +26,11 @@ from identitybus_testkit.broker import SERVICES, Broker
 from identitybus_testkit.commands import fresh
 from identitybus_testkit.databases import PostgreSQL, PostgresServer
 from identitybus_testkit.deployment import Deployment
-from identitybus_testkit.fakes import Authority, FakeBroker, free_port
+from identitybus_testkit.fakes import Authority, FakeBroker
 from identitybus_testkit.gateway import Gateway, GatewayDeployment
 from identitybus_testkit.kafka import HOME, Kafka
 from identitybus_testkit.monitoring import ONLY_WHEN_WRONG, Prometheus, metrics_of, queries, rules
+from identitybus_testkit.ports import free_port
 from identitybus_testkit.proxy import ProxiedPostgreSQL
 from identitybus_testkit.service import Service
 from identitybus_testkit.waiting import until

@@ -18,9 +18,10 @@ from identitybus_testkit import apps
 from identitybus_testkit.broker import SERVICES
 from identitybus_testkit.commands import PHONE, fresh
 from identitybus_testkit.crowd import Balancer, Crowd, Request, asked_with
-from identitybus_testkit.databases import PostgresServer, free_port
+from identitybus_testkit.databases import PostgresServer
 from identitybus_testkit.fakes import Authority
 from identitybus_testkit.gateway import GatewayDeployment
+from identitybus_testkit.ports import free_port
 from identitybus_testkit.secrets import SECRET_PREFIX
 from identitybus_testkit.verification import token
 from identitybus_testkit.waiting import until

@@ -23,8 +23,9 @@ from confluent_kafka.admin import AdminClient
 
 from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.doctors import LONGEST, Report, causes, doctor, is_defect, is_sound, sight, sqlite_rows
-from identitybus_testkit.fakes import Authority, FakeBroker, Refusing, Talk, free_port, plain, shut, shut_unread, silent, tls
+from identitybus_testkit.fakes import Authority, FakeBroker, Refusing, Talk, plain, shut, shut_unread, silent, tls
 from identitybus_testkit.places import REPOSITORY
+from identitybus_testkit.ports import free_port
 from identitybus_testkit.secrets import INTERNAL_KEY, kafka_password
 from identitybus_testkit.up import Up, tool
 

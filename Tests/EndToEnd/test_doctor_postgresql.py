@@ -19,7 +19,8 @@ import pytest
 from identitybus_testkit.databases import PostgreSQL, PostgresServer
 from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.doctors import Report, doctor, is_defect, is_sound, late_clock, rows
-from identitybus_testkit.fakes import Authority, FakeBroker, free_port, silent
+from identitybus_testkit.fakes import Authority, FakeBroker, silent
+from identitybus_testkit.ports import free_port
 from identitybus_testkit.secrets import DATABASE_PASSWORD, SECRET_PREFIX
 from identitybus_testkit.up import tool
 from identitybus_testkit.waiting import until

@@ -12,9 +12,9 @@ import pytest
 
 from identitybus_testkit.commands import fresh
 from identitybus_testkit.crowd import Balancer, Crowd, Request, asked_with
-from identitybus_testkit.databases import free_port
 from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.gateway import Gateway, GatewayDeployment
+from identitybus_testkit.ports import free_port
 from identitybus_testkit.standin import succeeded
 
 pytestmark = pytest.mark.slow

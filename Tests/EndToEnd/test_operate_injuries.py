@@ -25,9 +25,10 @@ from identitybus_testkit.commands import fresh
 from identitybus_testkit.databases import PostgreSQL, PostgresServer, with_role
 from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.doctors import tells_no_secret
-from identitybus_testkit.fakes import Authority, FakeBroker, Refusing, Talk, closing, free_port, plain, silent, tls
+from identitybus_testkit.fakes import Authority, FakeBroker, Refusing, Talk, closing, plain, silent, tls
 from identitybus_testkit.gateway import GatewayDeployment
 from identitybus_testkit.places import binary, clean_environment
+from identitybus_testkit.ports import free_port
 from identitybus_testkit.secrets import DATABASE_PASSWORD, SECRET_PREFIX, kafka_password
 from identitybus_testkit.service import Service
 from identitybus_testkit.waiting import Deadline, until

@@ -13,8 +13,8 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from identitybus_testkit.broker import Broker
-from identitybus_testkit.databases import free_port
 from identitybus_testkit.places import REPOSITORY, binary, clean_environment
+from identitybus_testkit.ports import free_port
 from identitybus_testkit.up import Up
 from identitybus_testkit.waiting import until
 

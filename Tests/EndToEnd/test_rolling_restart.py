@@ -20,10 +20,10 @@ from confluent_kafka.admin import AdminClient
 from identitybus_testkit import commands as c
 from identitybus_testkit.commands import PHONE, fresh
 from identitybus_testkit.crowd import Balancer, Crowd, Request, again, asked_with
-from identitybus_testkit.databases import free_port
 from identitybus_testkit.gateway import Gateway, GatewayDeployment
 from identitybus_testkit.http import basic
 from identitybus_testkit.platform import SERVICES, wait_until_quiet
+from identitybus_testkit.ports import free_port
 from identitybus_testkit.service import Service
 from identitybus_testkit.waiting import Deadline, until
 

@@ -16,8 +16,9 @@ from identitybus_testkit import commands as c
 from identitybus_testkit import kafka
 from identitybus_testkit.broker import SERVICES, Broker
 from identitybus_testkit.commands import fresh
-from identitybus_testkit.databases import PostgresServer, free_port
+from identitybus_testkit.databases import PostgresServer
 from identitybus_testkit.gateway import GatewayDeployment
+from identitybus_testkit.ports import free_port
 from identitybus_testkit.proxy import Proxy
 from identitybus_testkit.service import Service
 from identitybus_testkit.waiting import Deadline

@@ -2,7 +2,6 @@
 """The stores under the services, and looking into them from outside."""
 
 import os
-import random
 import shutil
 import signal
 import socket
@@ -18,6 +17,7 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 
 from .places import binary, clean_environment, postgres_script
+from .ports import free_port
 from .secrets import DATABASE_PASSWORD
 from .waiting import until
 
@@ -35,18 +35,6 @@ def _as_owner(program: str, *arguments: str) -> None:
 def _start(data: Path, port: int) -> None:
     options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c max_prepared_transactions=2"
     _as_owner("pg_ctl", "-D", str(data), "-l", str(data.parent / "server.log"), "-w", "-o", options, "start")
-
-
-def free_port() -> int:
-    """None of those that the kernel gives to whoever asks for any: until a server has it, seconds pass."""
-    while True:
-        port = random.randrange(20_000, 32_000)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-                return port
-            except OSError:
-                continue
 
 
 def _kill(data: Path, port: int) -> None:

@@ -13,11 +13,6 @@ from typing import Callable
 Talk = Callable[[socket.socket], None]
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
-
-
 class FakeBroker:
     """Accepts connections and talks to each in a thread of its own, until it is closed."""
 

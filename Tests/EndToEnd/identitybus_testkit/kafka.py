@@ -13,7 +13,8 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 
 from .broker import Broker
-from .fakes import Authority, free_port
+from .fakes import Authority
+from .ports import free_port
 from .secrets import KAFKA_TOKEN_HEADER, kafka_password
 from .waiting import until
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import yaml
 
-from .fakes import free_port
 from .places import REPOSITORY
+from .ports import free_port
 from .service import Service
 from .waiting import until
 
