@@ -171,7 +171,7 @@ struct SettingsCommand: ParsableCommand {
                     return Line(setting: setting, name: name, origin: .standard, problem: mistakes[name])
                 }
                 return Line(
-                    setting: setting, name: name, origin: .environment, value: isSecret(name) ? hidden : shown(value),
+                    setting: setting, name: name, origin: .environment, value: shown(value, of: name),
                     problem: mistakes[name])
             }
     }
@@ -190,8 +190,7 @@ struct SettingsCommand: ParsableCommand {
         }
         guard let file = setting.fileVariable, let path = environment[file] else { return line }
         line.origin = .file
-        // What names no file may be the secret itself.
-        line.value = FileManager.default.fileExists(atPath: path) ? path : hidden
+        line.value = shownPath(path)
         do throws(ConfigurationProblem) {
             _ = try EnvironmentSettings(environment).secret(setting.name)
         } catch {
@@ -203,6 +202,17 @@ struct SettingsCommand: ParsableCommand {
     /// A key where its path should be is not shown.
     private static func shown(_ value: String?) -> String? {
         value.map { $0.contains("-----BEGIN ") ? hidden : $0 }
+    }
+
+    /// Of a member of a family.
+    private static func shown(_ value: String, of variable: String) -> String? {
+        if variable.hasSuffix("_FILE"), isSecret(String(variable.dropLast(5))) { return shownPath(value) }
+        return isSecret(variable) ? hidden : shown(value)
+    }
+
+    /// What names no file may be the secret itself.
+    private static func shownPath(_ path: String) -> String {
+        FileManager.default.fileExists(atPath: path) ? path : hidden
     }
 
     /// Of a family.

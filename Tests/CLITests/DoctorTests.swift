@@ -99,7 +99,9 @@ import WireJSON
 
     @Test func whatATopicPromisesIsOneCheckEach() throws {
         let state = TopicState(partitions: 4, replicas: 3)
-        #expect(TopicFindings([try survey(state, Self.sound)]).all.map(\.level) == [.ok, .ok, .ok, .ok])
+        let sound = TopicFindings([try survey(state, Self.sound)]).all
+        #expect(sound.map(\.level) == [.ok, .ok, .ok, .ok])
+        #expect(sound[0].message == "what services read is kept for the 14 d that is wanted, or longer")
         for (setting, value, check) in [
             ("retention.ms", "3600000", CheckID.kafkaRetention), ("cleanup.policy", "compact", .kafkaRetention),
             ("retention.bytes", "1000000", .kafkaRetention), ("min.insync.replicas", "1", .kafkaCopies),

@@ -124,7 +124,9 @@ def test_doctor_of_the_right_to_make_a_topic(lesser: Lesser) -> None:
         report = doctor(environment, "--as", "link")
         print(f"\n{report.of('kafka.topics')}")
         is_defect(report, "kafka.topics", "missing", f"missing: {letters}, and they may not be made: ")
-        assert "the right to" in report.of("kafka.topics")["fix"], report.text
+        assert f"Kafka user {lesser.name} lacks Create on the topic {letters}" in report.text, report.text
+        grant = f"--add --allow-principal User:{lesser.name} --operation Create --topic {letters}"
+        assert grant in report.of("kafka.topics")["fix"], report.text
     until(lambda: not doctor(environment, "--as", "link").ids("fail"), 20, "the right")
     deployment.broker.create([letters])
 

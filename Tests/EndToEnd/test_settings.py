@@ -109,6 +109,16 @@ def test_values_are_shown_and_secrets_are_not(tmp_path: Path) -> None:
     assert "BATCH_SIZE" not in settings({}, "--as", "gateway")
 
 
+def test_the_file_of_kafkas_password_is_shown_and_what_may_be_the_password_is_not(tmp_path: Path) -> None:
+    (file := tmp_path / "password").write_text("hush-hush")
+    environment = {"KAFKA_SASL_MECHANISM": "PLAIN", "KAFKA_SASL_USERNAME": "me", "KAFKA_SECURITY_PROTOCOL": "SASL_SSL"}
+    name = "KAFKA_SASL_PASSWORD_FILE"
+    assert settings(environment | {name: str(file)}, "--set")[name]["value"] == str(file)
+    mistaken = tool("settings", "--set", "--json", environment=environment | {name: "hush-hush"})
+    rows = {row["name"]: row for row in map(json.loads, mistaken.stdout.splitlines())}
+    assert rows[name]["value"] == "‹hidden›" and "hush" not in mistaken.stdout + mistaken.stderr, mistaken
+
+
 def test_what_is_wrong_here_is_told(tmp_path: Path) -> None:
     answer = tool("settings", "--set", environment={"BATCH_SIZE": "abc", "LOOPS": "65", "BATCHSIZE": "5"})
     assert answer.returncode == 78 and "= abc" in answer.stdout

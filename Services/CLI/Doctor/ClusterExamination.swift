@@ -146,11 +146,21 @@ struct ClusterExamination {
                 fix: "TOPIC_REPLICATION_FACTOR asks for more copies than there are brokers: set it lower.",
                 cause: "missing")
         }
-        return .fail(
+        var finding = Finding.fail(
             .kafkaTopics, "\(words), and they may not be made: \(refusal.message)", subject: subject,
-            fix: "identitybus topics --create makes them, by a user who may; or give this one the right to.",
-            cause: isAnswer ? "missing" : "no-answer")
+            fix: "identitybus topics --create makes them, by a user who may.", cause: isAnswer ? "missing" : "no-answer"
+        )
+        if [KafkaError.Code.topicAuthorizationFailed, KafkaError.Code.clusterAuthorizationFailed].contains(refusal.code)
+        {
+            let right = RightsFound(denied: missing.map { KafkaRight(.topic, $0.name, .create) })
+            finding.message += "; \(right.words(user: user))"
+            finding.fix += right.grants(user: user, roles: needs.roles)
+        }
+        return finding
     }
+
+    /// Our name in Kafka.
+    private var user: String? { kafka.setting("sasl.username") }
 
     /// Why these topics may not be made; `nil` when they may. Makes none.
     private func refusalToCreate(_ specs: [TopicSpec]) -> KafkaError? {
@@ -214,7 +224,7 @@ struct ClusterExamination {
             if let result { found.add(result) } else { found.silent.append("a group") }
         }
         let counts = [("read", read.count), ("write", written.count), ("groups", needs.groups.count)]
-        return found.findings(counts, user: kafka.setting("sasl.username"), roles: needs.roles)
+        return found.findings(counts, user: user, roles: needs.roles)
     }
 
     // MARK: Clock
@@ -291,25 +301,10 @@ struct RightsFound: Sendable {
         let all = counts.map(\.1).reduce(0, +)
         let kinds = counts.map { "\($0) \($1)" }.joined(separator: ", ")
         var found: [Finding] = []
-        let missing = Set(denied).sorted()
-        if !missing.isEmpty {
-            let words = KafkaRight.Resource.allCases.flatMap { resource in
-                KafkaRight.Operation.allCases.compactMap { operation -> String? in
-                    let names = missing.filter { $0.resource == resource && $0.operation == operation }.map(\.name)
-                    if names.isEmpty { return nil }
-                    let things = resource == .topic ? "topic" : resource == .group ? "group" : "cluster"
-                    return
-                        "\(operation.rawValue) on the \(things)\(names.count == 1 ? "" : "s") \(ClusterExamination.list(names))"
-                }
-            }
-            let principals = roles.map { "\($0)=User:\(user ?? "NAME")" }.joined(separator: ",")
-            let more = "and more: identitybus topics --acls --principal \(principals)"
-            let grants = KafkaGrant.all(missing).map { $0.shell("User:\(user ?? "NAME")") }
+        if !denied.isEmpty {
             var finding = Finding.fail(
-                .kafkaRights,
-                "\(user.map { "Kafka user \($0)" } ?? "this Kafka user") lacks \(words.joined(separator: "; "))",
-                subject: missing.map(\.name).joined(separator: ","), cause: "no-right")
-            finding.fix = Array(grants.prefix(4)) + (grants.count > 4 ? [more] : [])
+                .kafkaRights, words(user: user), subject: missing.map(\.name).joined(separator: ","), cause: "no-right")
+            finding.fix = grants(user: user, roles: roles)
             found.append(finding)
         }
         if !silent.isEmpty {
@@ -319,5 +314,29 @@ struct RightsFound: Sendable {
                     subject: silent.sorted().joined(separator: ","), cause: "no-answer"))
         }
         return found.isEmpty ? [.ok(.kafkaRights, "\(all) of \(all) (\(kinds))")] : found
+    }
+
+    private var missing: [KafkaRight] { Set(denied).sorted() }
+
+    /// Who lacks which rights to what.
+    func words(user: String?) -> String {
+        let lacks = KafkaRight.Resource.allCases.flatMap { resource in
+            KafkaRight.Operation.allCases.compactMap { operation -> String? in
+                let names = missing.filter { $0.resource == resource && $0.operation == operation }.map(\.name)
+                if names.isEmpty { return nil }
+                let things = resource == .topic ? "topic" : resource == .group ? "group" : "cluster"
+                return
+                    "\(operation.rawValue) on the \(things)\(names.count == 1 ? "" : "s") \(ClusterExamination.list(names))"
+            }
+        }
+        return "\(user.map { "Kafka user \($0)" } ?? "this Kafka user") lacks \(lacks.joined(separator: "; "))"
+    }
+
+    /// The commands that give them: four, and how to see the rest.
+    func grants(user: String?, roles: [String]) -> [String] {
+        let grants = KafkaGrant.all(missing).map { $0.shell("User:\(user ?? "NAME")") }
+        let principals = roles.map { "\($0)=User:\(user ?? "NAME")" }.joined(separator: ",")
+        let more = "and more: identitybus topics --acls --principal \(principals)"
+        return Array(grants.prefix(4)) + (grants.count > 4 ? [more] : [])
     }
 }

@@ -87,6 +87,8 @@ struct ConfigurationExamination {
             "Set it; or start `identitybus up` here, or name its folder with --data-dir."
         case "IDENTITYBUS_INTERNAL_KEY_FILE" where value?.hasSuffix("/internal-key") == true:
             "The key that `identitybus up` has made is for the user who has started it: be that one."
+        case "KAFKA_OAUTHBEARER_TOKEN_FILE":
+            "Who writes this file puts a token (a JWT) of our Kafka user there, and a new one before that one ends."
         default: "docs/operations.md lists the settings and what each may be."
         }
     }

@@ -137,6 +137,8 @@ extension BrokerFailure.Cause {
         case .wantsNoSASL:
             "Use Kafka's port that asks for signing in, or set KAFKA_SECURITY_PROTOCOL to SSL or PLAINTEXT."
         case .wrongMechanism: "Set KAFKA_SASL_MECHANISM to one that this Kafka knows."
+        case .noToken:
+            "Set KAFKA_OAUTHBEARER_TOKEN_FILE to a file into which somebody writes a token, and a new one before it ends."
         default: "docs/operations.md lists the settings and what each may be."
         }
     }

@@ -168,7 +168,7 @@ package final class SpanExporter: Service, Sendable {
             case .status(let status): "status \(status)"
             }
         logger.warning(
-            "spans are not taken; \(settings.queueSize) of them wait, and what is more is dropped",
+            "spans are not taken; at most \(settings.queueSize) of them wait, and what is more is dropped",
             metadata: ["event": "traces.refused", "receiver": "\(settings.receiver.place)", "error": "\(words)"])
     }
 
